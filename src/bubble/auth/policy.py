@@ -1,0 +1,118 @@
+"""What a role may do, and the guard that carries it into a store's transaction (design: roles, capabilities, visibility)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Final
+
+from bubble.auth.identity import Identity
+from bubble.protocol.errors import Forbidden, NotFound
+from bubble.protocol.events import APPENDABLE_TYPES
+from bubble.protocol.resources import PrincipalKind
+
+__all__ = ["BUILTIN_ROLES", "CAPABILITIES", "DEPLOYMENT_CAPABILITIES", "IdentityGuard", "Policy"]
+
+_APPENDS: Final = frozenset(f"events.{name}" for name in APPENDABLE_TYPES)
+_OBSERVER: Final = frozenset({"events.subscribe", "thread.read", "cursor.write", "grants.leave"})
+_PARTICIPANT: Final = _OBSERVER | _APPENDS
+_OWNER: Final = _PARTICIPANT | {"thread.update", "thread.delete", "grants.manage", "runs.finish_any"}
+
+BUILTIN_ROLES: Final[Mapping[str, frozenset[str]]] = MappingProxyType(
+    {"observer": _OBSERVER, "participant": _PARTICIPANT, "owner": _OWNER}
+)
+DEPLOYMENT_CAPABILITIES: Final = frozenset(
+    {"threads.create", "threads.name", "principals.manage", "events.impersonate"}
+)
+CAPABILITIES: Final = _OWNER | DEPLOYMENT_CAPABILITIES
+_ON_OPEN_THREADS: Final = frozenset({"thread.read", "grants.join"})
+_HIDDEN: Final = frozenset({"events.subscribe", "thread.read"})
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Roles by name. Custom roles stand beside the built-in ones and may not replace them."""
+
+    roles: Mapping[str, frozenset[str]] = field(default_factory=lambda: BUILTIN_ROLES)
+
+    @classmethod
+    def with_custom_roles(cls, custom: Mapping[str, Iterable[str]]) -> Policy:
+        """The built-in roles and `custom` ones; `ValueError` naming a role or capability that cannot be."""
+        roles = dict(BUILTIN_ROLES)
+        for name, capabilities in custom.items():
+            if name in BUILTIN_ROLES:
+                raise ValueError(f"role `{name}` is built in")
+            unknown = sorted(set(capabilities) - _OWNER)
+            if unknown:
+                raise ValueError(f"role `{name}` names unknown capability `{unknown[0]}`")
+            roles[name] = frozenset(capabilities)
+        return cls(MappingProxyType(roles))
+
+    def role_appends(self, role: str) -> bool:
+        """Whether the role can append any event (it is then a participant, and its coming and going is an event)."""
+        return not _APPENDS.isdisjoint(self.roles.get(role, frozenset()))
+
+    def guard(self, identity: Identity) -> IdentityGuard:
+        """The identity's rights, for the store."""
+        return IdentityGuard(self, identity)
+
+    def deployment_capabilities(self, identity: Identity) -> frozenset[str]:
+        """What the identity may do beside any thread."""
+        principal = identity.principal
+        if principal.deployment_role == "admin":
+            granted = DEPLOYMENT_CAPABILITIES
+        else:
+            granted = frozenset({"threads.create"}) if principal.kind == "user" else frozenset()
+        return granted if identity.capabilities is None else granted & identity.capabilities
+
+    def require_deployment(self, identity: Identity, capability: str) -> None:
+        """Raises `Forbidden` unless the identity may do this in the deployment."""
+        if capability not in self.deployment_capabilities(identity):
+            raise Forbidden(f'Principal "{identity.principal.principal_id}" lacks "{capability}".')
+
+
+class IdentityGuard:
+    """`bubble.store.commands.Guard` of one identity. Make it once per connection: it keeps what it worked out per role."""
+
+    __slots__ = ("_by_role", "_identity", "_is_admin", "_policy", "kind", "principal_id")
+
+    def __init__(self, policy: Policy, identity: Identity) -> None:
+        self.principal_id: str = identity.principal.principal_id
+        self.kind: PrincipalKind = identity.principal.kind
+        self._policy = policy
+        self._identity = identity
+        self._is_admin = identity.principal.deployment_role == "admin"
+        self._by_role: dict[str | None, frozenset[str]] = {}
+
+    def require(self, capability: str, *, thread_id: str, role: str | None, join_policy: str) -> None:
+        """Returns if allowed; `NotFound` where the caller may not know the thread, `Forbidden` where it lacks the capability."""
+        if self.has(capability, thread_id=thread_id, role=role):
+            return
+        threads = self._identity.threads
+        within = threads is None or thread_id in threads
+        is_open = join_policy == "open" and within
+        if is_open and capability in _ON_OPEN_THREADS and self._allows(capability):
+            return
+        visible = within and (self._is_admin or bool(self._policy.roles.get(role or "")) or is_open)
+        if not visible or capability in _HIDDEN:
+            raise NotFound(f'There is no thread "{thread_id}", or you may not see it.')
+        raise Forbidden(f'Principal "{self.principal_id}" lacks "{capability}" on thread "{thread_id}".')
+
+    def has(self, capability: str, *, thread_id: str, role: str | None) -> bool:
+        """Whether the role (or being an admin) carries the capability, within what the bearer is narrowed to."""
+        threads = self._identity.threads
+        if threads is not None and thread_id not in threads:
+            return False
+        capabilities = self._by_role.get(role)
+        if capabilities is None:
+            capabilities = self._by_role[role] = self._work_out(role)
+        return capability in capabilities
+
+    def _work_out(self, role: str | None) -> frozenset[str]:
+        carried = CAPABILITIES if self._is_admin else self._policy.roles.get(role or "", frozenset())
+        narrowing = self._identity.capabilities
+        return carried if narrowing is None else carried & narrowing
+
+    def _allows(self, capability: str) -> bool:
+        return self._identity.capabilities is None or capability in self._identity.capabilities

@@ -1,0 +1,84 @@
+"""Decoding a JSON text into a struct without forgiving what the struct cannot see.
+
+msgspec refuses wrong types, missing and unknown members. It does not tell a member given twice, and it refuses lone surrogates even in
+a raw member. Both are settled here, at the price of two `bytes.count` calls in the ordinary case.
+
+Why counting is a proof: the struct encoded again holds every member once and every raw member to the byte, so the original has more
+colons exactly where a member was doubled, unless colons were hidden as `\\u003a`. Encoding again never adds a `\\u` that the original lacks, so
+equal counts of `\\u` mean that nothing was hidden.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeVar
+
+import msgspec
+
+from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.jsontext import check_text, mask_lone_surrogates, refuse_duplicates
+
+__all__ = ["check_wire_text", "decode_strictly"]
+
+T = TypeVar("T")
+
+_encoder = msgspec.json.Encoder()
+
+
+def check_wire_text(text: bytes, *, path: str = "$") -> None:
+    """`InvalidRequest` where `text` is not UTF-8 or nests beyond 512."""
+    try:
+        check_text(text)
+    except ValueError as error:
+        raise InvalidRequest(f"`{path}` is not acceptable JSON: {error}.") from None
+
+
+def decode_strictly(
+    text: bytes, decoder: msgspec.json.Decoder[T], *, raw_members: Sequence[str] = (), path: str = "$"
+) -> T:
+    """The struct that `text` says, each of its members given once; lone surrogates are kept within `raw_members`.
+
+    Raises `InvalidRequest` that names the field below `path`.
+    """
+    try:
+        value = decoder.decode(text)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(_located(str(error), path)) from None
+    except (msgspec.DecodeError, RecursionError) as error:
+        return _decode_with_surrogates(text, decoder, raw_members, path, error)
+    again = _encoder.encode(value)
+    if text.count(b":") != again.count(b":") or text.count(b"\\u") != again.count(b"\\u"):
+        _unique_spans(text, path)
+    return value
+
+
+def _decode_with_surrogates(
+    text: bytes, decoder: msgspec.json.Decoder[T], raw_members: Sequence[str], path: str, cause: Exception
+) -> T:
+    masked, offsets = mask_lone_surrogates(text)
+    if not offsets or isinstance(cause, RecursionError):
+        raise InvalidRequest(_located(str(cause), path)) from None
+    try:
+        value = decoder.decode(masked)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise InvalidRequest(_located(str(error), path)) from None
+    spans = _unique_spans(text, path)
+    raws = {name: spans[name] for name in raw_members if name in spans}
+    if not all(any(first <= offset < end for first, end in raws.values()) for offset in offsets):
+        raise InvalidRequest(f"`{path}` has a lone surrogate outside of a payload.")
+    for name, (first, end) in raws.items():
+        msgspec.structs.force_setattr(value, name, msgspec.Raw(text[first:end]))  # type: ignore[arg-type]
+    return value
+
+
+def _unique_spans(text: bytes, path: str) -> dict[str, tuple[int, int]]:
+    try:
+        return refuse_duplicates(text, path=path)
+    except ValueError as error:
+        raise InvalidRequest(f"{error}.") from None
+
+
+def _located(message: str, path: str) -> str:
+    if "`$" in message:
+        return message.replace("`$", f"`{path}") + "."
+    return f"{message} - at `{path}`."

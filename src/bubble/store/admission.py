@@ -1,0 +1,264 @@
+"""The rules of a log, in one place for every backend: who may append what, and what the state of the runs allows.
+
+*Theory of operation.* A backend holds its transaction and asks twice. `authorize` settles visibility and capability by the roles committed
+at that moment. Then the backend looks for the idempotency key, because a repeat must answer as the first time did. Then `admit`
+settles expected head and run lifecycle and gives the stored events, with everything that has to be written beside them. Neither changes
+anything: the backend applies an `Admission` when its transaction does.
+
+| event                               | the run must be | beside that                                       |
+| ----------------------------------- | --------------- | ------------------------------------------------- |
+| run_started                         | unknown         |                                                   |
+| message_part                        | open            |                                                   |
+| run_finished                        | open            | by its starter, or with `runs.finish_any`         |
+| tool_call_approval                  | known           | the first decision on that call, not on one's own |
+| tool_call_result, ..._interrupt_... | known           |                                                   |
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, Protocol, TypeAlias
+
+from msgspec import UNSET
+
+from bubble.protocol.errors import Conflict, Forbidden
+from bubble.protocol.events import (
+    MessagePart,
+    Outcome,
+    ParticipantJoined,
+    ParticipantLeft,
+    RunFinished,
+    RunInterruptRequested,
+    RunKind,
+    RunStarted,
+    SequencedEvent,
+    ThreadTitleUpdated,
+    ToolCallApproval,
+    ToolCallResult,
+    sequence,
+)
+from bubble.protocol.resources import JoinPolicy, RunStateName
+from bubble.protocol.timestamps import format_ms
+from bubble.store.commands import AppendCommand, Guard
+
+__all__ = [
+    "Admission",
+    "Decision",
+    "FinishedRun",
+    "Ledger",
+    "RunIntegrity",
+    "RunState",
+    "StartedRun",
+    "admit",
+    "authorize",
+]
+
+RunIntegrity: TypeAlias = Literal["strict", "off"]
+RunEvent: TypeAlias = RunStarted | RunFinished | MessagePart | ToolCallApproval | ToolCallResult | RunInterruptRequested
+
+
+@dataclass(frozen=True, slots=True)
+class RunState:
+    """What the lifecycle has to know of a run."""
+
+    principal_id: str
+    state: RunStateName
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The decision on a tool call that won."""
+
+    run_id: str
+    tool_call_id: str
+    approved: bool
+    principal_id: str
+    seq: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartedRun:
+    """A run to be recorded as open."""
+
+    run_id: str
+    principal_id: str
+    seq: int
+    ms: int
+    kind: RunKind | None
+    snapshot_seq: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class FinishedRun:
+    """A run to be recorded as finished."""
+
+    run_id: str
+    seq: int
+    ms: int
+    outcome: Outcome | None
+
+
+class Ledger(Protocol):
+    """One thread as a transaction sees it, with what the same transaction already admitted."""
+
+    @property
+    def thread_id(self) -> str:
+        """The thread."""
+
+    @property
+    def head(self) -> int:
+        """The seq of the last event, 0 for none."""
+
+    @property
+    def last_ms(self) -> int:
+        """The time of the last event, 0 for none."""
+
+    @property
+    def join_policy(self) -> JoinPolicy:
+        """Who may join by itself."""
+
+    def role_of(self, principal_id: str) -> str | None:
+        """The principal's role here, if any."""
+
+    def run(self, run_id: str) -> RunState | None:
+        """The run, if it ever started."""
+
+    def decision(self, run_id: str, tool_call_id: str) -> Decision | None:
+        """The decision on a tool call, if there is one."""
+
+
+@dataclass(slots=True)
+class Admission:
+    """What one command adds: its stored events, and the records beside them. `touched` is each run's newest seq."""
+
+    events: list[SequencedEvent] = field(default_factory=list)
+    ms: int = 0
+    started: dict[str, StartedRun] = field(default_factory=dict)
+    finished: dict[str, FinishedRun] = field(default_factory=dict)
+    touched: dict[str, int] = field(default_factory=dict)
+    decisions: dict[tuple[str, str], Decision] = field(default_factory=dict)
+
+
+def authorize(command: AppendCommand, ledger: Ledger) -> None:
+    """Raises `NotFound` or `Forbidden` unless the command's guard allows each of its events on this thread."""
+    guard = command.guard
+    if guard is None:
+        return
+    role = ledger.role_of(guard.principal_id)
+    for item in command.events:
+        event = item.event
+        capability = f"events.{event.__struct_config__.tag}"
+        guard.require(capability, thread_id=ledger.thread_id, role=role, join_policy=ledger.join_policy)
+        if isinstance(event, ToolCallApproval):
+            _authorize_decision(event, guard)
+        elif _author(event) != guard.principal_id and not guard.has(
+            "events.impersonate", thread_id=ledger.thread_id, role=role
+        ):
+            raise Forbidden(f'Principal "{guard.principal_id}" cannot write as "{_author(event)}".')
+
+
+def _author(event: RunEvent | ParticipantJoined | ParticipantLeft | ThreadTitleUpdated) -> str:
+    return event.by_principal_id if isinstance(event, ThreadTitleUpdated) else event.principal_id
+
+
+def _authorize_decision(event: ToolCallApproval, guard: Guard) -> None:
+    if guard.kind != "user":
+        raise Forbidden(f'Principal "{guard.principal_id}" is no user, and only users decide on tool calls.')
+    if event.principal_id != guard.principal_id:
+        raise Forbidden("Nobody decides on a tool call in another's name.")
+
+
+def admit(command: AppendCommand, ledger: Ledger, *, now_ms: int, integrity: RunIntegrity = "strict") -> Admission:
+    """The stored events of a command, seqs following the head; raises `Conflict` (or `Forbidden`) and changes nothing."""
+    if command.expected_head is not None and command.expected_head != ledger.head:
+        raise Conflict(
+            f"The head of the thread is {ledger.head}, not {command.expected_head}.", details={"headSeq": ledger.head}
+        )
+    admission = Admission(ms=max(now_ms, ledger.last_ms))
+    created_at = format_ms(admission.ms)
+    for seq, item in enumerate(command.events, ledger.head + 1):
+        event = item.event
+        if not isinstance(event, ParticipantJoined | ParticipantLeft | ThreadTitleUpdated):
+            if integrity == "strict":
+                _check_lifecycle(event, command.guard, ledger, admission)
+            _record(event, seq, ledger, admission)
+        admission.events.append(SequencedEvent(seq, created_at, sequence(item.text, seq=seq, created_at=created_at)))
+    return admission
+
+
+def _check_lifecycle(event: RunEvent, guard: Guard | None, ledger: Ledger, admission: Admission) -> None:
+    run = _run(event.run_id, ledger, admission)
+    if isinstance(event, RunStarted):
+        if run is not None:
+            raise _lifecycle(event.run_id, run.state, "has already started")
+        return
+    if run is None:
+        raise _lifecycle(event.run_id, "unknown", "never started on this thread")
+    if isinstance(event, MessagePart):
+        _require_open(event.run_id, run)
+    elif isinstance(event, RunFinished):
+        _require_open(event.run_id, run)
+        _check_finisher(event, run, guard, ledger)
+    elif isinstance(event, ToolCallApproval):
+        _check_decision(event, run, guard, ledger, admission)
+
+
+def _run(run_id: str, ledger: Ledger, admission: Admission) -> RunState | None:
+    if run_id in admission.finished:
+        known = ledger.run(run_id)
+        starter = known.principal_id if known else admission.started[run_id].principal_id
+        return RunState(starter, "finished")
+    if run_id in admission.started:
+        return RunState(admission.started[run_id].principal_id, "open")
+    return ledger.run(run_id)
+
+
+def _lifecycle(run_id: str, state: str, what: str) -> Conflict:
+    return Conflict(f'Run "{run_id}" {what}.', details={"runId": run_id, "state": state})
+
+
+def _require_open(run_id: str, run: RunState) -> None:
+    if run.state != "open":
+        raise _lifecycle(run_id, run.state, "has already finished")
+
+
+def _check_finisher(event: RunFinished, run: RunState, guard: Guard | None, ledger: Ledger) -> None:
+    if guard is None or event.principal_id == run.principal_id:
+        return
+    if not guard.has("runs.finish_any", thread_id=ledger.thread_id, role=ledger.role_of(guard.principal_id)):
+        raise Forbidden(f'Principal "{guard.principal_id}" lacks "runs.finish_any" on thread "{ledger.thread_id}".')
+
+
+def _check_decision(
+    event: ToolCallApproval, run: RunState, guard: Guard | None, ledger: Ledger, admission: Admission
+) -> None:
+    if guard is not None and run.principal_id == guard.principal_id:
+        raise Forbidden("Nobody decides on a tool call of a run they started.")
+    call = (event.run_id, event.tool_call_id)
+    winner = admission.decisions.get(call) or ledger.decision(*call)
+    if winner is not None:
+        verdict = "approved" if winner.approved else "rejected"
+        raise Conflict(
+            f'Tool call "{event.tool_call_id}" was already {verdict} by "{winner.principal_id}".',
+            details={"approved": winner.approved, "principalId": winner.principal_id, "seq": winner.seq},
+        )
+
+
+def _record(event: RunEvent, seq: int, ledger: Ledger, admission: Admission) -> None:
+    admission.touched[event.run_id] = seq
+    if isinstance(event, RunStarted):
+        if _run(event.run_id, ledger, admission) is None:
+            admission.started[event.run_id] = StartedRun(
+                run_id=event.run_id,
+                principal_id=event.principal_id,
+                seq=seq,
+                ms=admission.ms,
+                kind=None if event.kind is UNSET else event.kind,
+                snapshot_seq=None if event.snapshot_seq is UNSET else event.snapshot_seq,
+            )
+    elif isinstance(event, RunFinished):
+        outcome = None if event.outcome is UNSET else event.outcome
+        admission.finished[event.run_id] = FinishedRun(event.run_id, seq, admission.ms, outcome)
+    elif isinstance(event, ToolCallApproval):
+        decision = Decision(event.run_id, event.tool_call_id, event.approved, event.principal_id, seq)
+        admission.decisions.setdefault((event.run_id, event.tool_call_id), decision)

@@ -1,0 +1,71 @@
+"""What a caller asks of a store: appends, and the guard that decides about them inside the store's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from bubble.protocol.errors import BubbleError
+from bubble.protocol.events import EncodedEvent, SequencedEvent
+from bubble.protocol.resources import PrincipalKind
+
+__all__ = ["AppendCommand", "AppendResult", "Appended", "Guard", "IdempotencyKey"]
+
+
+class Guard(Protocol):
+    """A caller's rights, as data that a backend can apply while it holds the transaction.
+
+    The role that counts is the one committed at that moment, so a revocation that was committed first always wins, on any node.
+    """
+
+    @property
+    def principal_id(self) -> str:
+        """The caller."""
+
+    @property
+    def kind(self) -> PrincipalKind:
+        """What the caller is; only a `user` decides on tool calls."""
+
+    def require(self, capability: str, *, thread_id: str, role: str | None, join_policy: str) -> None:
+        """Returns if the caller with `role` on the thread has `capability` there; raises `NotFound` or `Forbidden`."""
+
+    def has(self, capability: str, *, thread_id: str, role: str | None) -> bool:
+        """Whether the caller with `role` on the thread has `capability` there."""
+
+
+@dataclass(frozen=True, slots=True)
+class IdempotencyKey:
+    """Makes a repeat of an append answer with the first result. `digest` is the SHA-256 of the request's bytes."""
+
+    caller: str
+    key: str
+    digest: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """The stored events of one append, in order; `replayed` if an earlier append under the same key stored them."""
+
+    events: Sequence[SequencedEvent]
+    replayed: bool = False
+
+
+AppendResult: TypeAlias = Appended | BubbleError
+
+
+@dataclass(slots=True)
+class AppendCommand:
+    """One append of one or several events: all or none, consecutive seqs, in order.
+
+    `done` is called on the event loop, once, after the events are durable or with the reason why not; None where the caller does
+    not care. With `create` an unknown thread is created (embedded use); without it, it is `NotFound`.
+    """
+
+    thread_id: str
+    events: Sequence[EncodedEvent]
+    done: Callable[[AppendResult], None] | None = None
+    guard: Guard | None = None
+    idempotency: IdempotencyKey | None = None
+    expected_head: int | None = None
+    create: bool = False
