@@ -1,4 +1,4 @@
-"""What a role may do, and the guard that carries it into a store's transaction (design: roles, capabilities, visibility)."""
+"""What a role may do, and the guard that carries it into a store's transaction."""
 
 from __future__ import annotations
 
