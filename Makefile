@@ -29,7 +29,7 @@ format: $(VENV)/.dev  ## put the style right where a program can
 	$(BIN)/ruff format
 
 types: $(VENV)/.dev  ## static types, strict
-	$(BIN)/mypy
+	$(BIN)/mypy src tests $(wildcard bench)
 
 bench: $(VENV)/.dev  ## the figures
 	$(BIN)/python -m bench

@@ -21,7 +21,7 @@ MAY_IMPORT: Mapping[str, frozenset[str] | None] = {
     "protocol": frozenset(),
     "assembler": frozenset({"protocol"}),
     "store": frozenset({"protocol"}),
-    "auth": frozenset({"protocol"}),
+    "auth": frozenset({"protocol", "store"}),  # principals and tokens are kept in the store
     "extensions": frozenset({"protocol", "assembler"}),
     "hub": frozenset({"protocol", "assembler", "store", "auth"}),
     "client": frozenset({"protocol", "assembler"}),
@@ -32,6 +32,7 @@ MAY_IMPORT: Mapping[str, frozenset[str] | None] = {
     "server": frozenset({"protocol", "assembler", "store", "auth", "hub", "extensions", "watch", "starfish"}),
     "testing": None,
     "cli": None,
+    "demo": None,
     "__init__": None,
     "__main__": None,
 }
@@ -41,8 +42,8 @@ BELONGS_TO: Mapping[str, tuple[str, ...]] = {
     "apsw": ("bubble.store.sqlite",),
     "jwt": ("bubble.auth",),
     "prometheus_client": ("bubble.server",),
-    "rich": ("bubble.cli",),
-    "typer": ("bubble.cli",),
+    "rich": ("bubble.cli", "bubble.demo"),
+    "typer": ("bubble.cli", "bubble.demo"),
 }
 
 # Packages that only compute; what they may use besides the standard library, and what of that they may not.
