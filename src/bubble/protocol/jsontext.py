@@ -17,7 +17,7 @@ import json
 import re
 from collections.abc import Iterator
 from itertools import accumulate
-from typing import TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 __all__ = [
     "MAX_DEPTH",
@@ -30,7 +30,10 @@ __all__ = [
     "refuse_duplicates",
 ]
 
-JSONValue: TypeAlias = "None | bool | int | float | str | list[JSONValue] | dict[str, JSONValue]"
+if TYPE_CHECKING:
+    JSONValue: TypeAlias = "None | bool | int | float | str | list[JSONValue] | dict[str, JSONValue]"
+else:
+    JSONValue = Any  # msgspec, which reads annotations at run time, cannot follow a recursive alias
 
 MAX_DEPTH = 512
 
