@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Final
 
 from bubble.auth.identity import Identity
-from bubble.protocol.errors import Forbidden, NotFound
+from bubble.protocol.errors import Forbidden, thread_not_found
 from bubble.protocol.events import APPENDABLE_TYPES
 from bubble.protocol.resources import PrincipalKind
 
@@ -96,7 +96,7 @@ class IdentityGuard:
             return
         visible = within and (self._is_admin or bool(self._policy.roles.get(role or "")) or is_open)
         if not visible or capability in _HIDDEN:
-            raise NotFound(f'There is no thread "{thread_id}", or you may not see it.')
+            raise thread_not_found(thread_id)
         raise Forbidden(f'Principal "{self.principal_id}" lacks "{capability}" on thread "{thread_id}".')
 
     def has(self, capability: str, *, thread_id: str, role: str | None) -> bool:

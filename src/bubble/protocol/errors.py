@@ -36,6 +36,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "error_from_code",
+    "thread_not_found",
 ]
 
 BubbleErrorCode = Literal[
@@ -162,3 +163,8 @@ _BY_CODE: dict[str, type[BubbleError]] = {
 def error_from_code(code: str, message: str, *, details: Mapping[str, JSONValue] | None = None) -> BubbleError:
     """The typed error for a code that came over the wire; a code unknown to this version becomes `InternalError`."""
     return _BY_CODE.get(code, InternalError)(message, details=details)
+
+
+def thread_not_found(thread_id: str) -> NotFound:
+    """The one answer for a thread that does not exist and for one that the caller may not know of, so that nobody can tell them apart."""
+    return NotFound(f'There is no thread "{thread_id}", or you may not see it.')

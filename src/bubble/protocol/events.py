@@ -45,6 +45,7 @@ __all__ = [
     "encoded",
     "raw",
     "sequence",
+    "sequence_prefix",
 ]
 
 RunKind = Literal["user_input", "agent_work", "system_work"]
@@ -287,6 +288,11 @@ def encode_event(event: BubbleEvent) -> bytes:
 def sequence(text: bytes, *, seq: int, created_at: str) -> bytes:
     """The JSON text of a stored event from the event's canonical text."""
     return b'{"seq":%d,"createdAt":"%s",%s' % (seq, created_at.encode("ascii"), text[1:])
+
+
+def sequence_prefix(*, seq: int, created_at: str) -> bytes:
+    """How the JSON text of a stored event begins."""
+    return b'{"seq":%d,"createdAt":"%s",' % (seq, created_at.encode("ascii"))
 
 
 def decode_event(text: bytes, *, path: str = "$") -> EncodedEvent:

@@ -4,8 +4,8 @@ msgspec refuses wrong types, missing and unknown members. It does not tell a mem
 a raw member. Both are settled here, at the price of two `bytes.count` calls in the ordinary case.
 
 Why counting is a proof: the struct encoded again holds every member once and every raw member to the byte, so the original has more
-colons exactly where a member was doubled, unless colons were hidden as `\\u003a`. Encoding again never adds a `\\u` that the original lacks, so
-equal counts of `\\u` mean that nothing was hidden.
+colons exactly where a member was doubled, unless colons were hidden as `\\u003a`. Encoding again never adds a `\\u` that the original
+lacks, so equal counts of `\\u` mean that nothing was hidden.
 """
 
 from __future__ import annotations

@@ -23,6 +23,7 @@ from msgspec import UNSET
 
 from bubble.protocol.errors import Conflict, Forbidden
 from bubble.protocol.events import (
+    BubbleEvent,
     MessagePart,
     Outcome,
     ParticipantJoined,
@@ -51,6 +52,7 @@ __all__ = [
     "StartedRun",
     "admit",
     "authorize",
+    "note",
 ]
 
 RunIntegrity: TypeAlias = Literal["strict", "off"]
@@ -129,7 +131,10 @@ class Ledger(Protocol):
 
 @dataclass(slots=True)
 class Admission:
-    """What one command adds: its stored events, and the records beside them. `touched` is each run's newest seq."""
+    """What one command adds: its stored events, and the records beside them.
+
+    `touched` is the newest seq of each run that an event names; without the lifecycle it may name runs that never started.
+    """
 
     events: list[SequencedEvent] = field(default_factory=list)
     ms: int = 0
@@ -157,7 +162,7 @@ def authorize(command: AppendCommand, ledger: Ledger) -> None:
             raise Forbidden(f'Principal "{guard.principal_id}" cannot write as "{_author(event)}".')
 
 
-def _author(event: RunEvent | ParticipantJoined | ParticipantLeft | ThreadTitleUpdated) -> str:
+def _author(event: BubbleEvent) -> str:
     return event.by_principal_id if isinstance(event, ThreadTitleUpdated) else event.principal_id
 
 
@@ -177,13 +182,38 @@ def admit(command: AppendCommand, ledger: Ledger, *, now_ms: int, integrity: Run
     admission = Admission(ms=max(now_ms, ledger.last_ms))
     created_at = format_ms(admission.ms)
     for seq, item in enumerate(command.events, ledger.head + 1):
-        event = item.event
-        if not isinstance(event, ParticipantJoined | ParticipantLeft | ThreadTitleUpdated):
-            if integrity == "strict":
-                _check_lifecycle(event, command.guard, ledger, admission)
-            _record(event, seq, ledger, admission)
+        note(
+            item.event,
+            seq=seq,
+            ms=admission.ms,
+            ledger=ledger,
+            admission=admission,
+            guard=command.guard,
+            integrity=integrity,
+        )
         admission.events.append(SequencedEvent(seq, created_at, sequence(item.text, seq=seq, created_at=created_at)))
     return admission
+
+
+def note(
+    event: BubbleEvent,
+    *,
+    seq: int,
+    ms: int,
+    ledger: Ledger,
+    admission: Admission,
+    guard: Guard | None = None,
+    integrity: RunIntegrity = "strict",
+) -> None:
+    """Checks one event against the state of its run and notes in `admission` what has to be written beside it.
+
+    Raises `Conflict` or `Forbidden`, and then `admission` is as it was.
+    """
+    if isinstance(event, ParticipantJoined | ParticipantLeft | ThreadTitleUpdated):
+        return
+    if integrity == "strict":
+        _check_lifecycle(event, guard, ledger, admission)
+    _record(event, seq, ms, ledger, admission)
 
 
 def _check_lifecycle(event: RunEvent, guard: Guard | None, ledger: Ledger, admission: Admission) -> None:
@@ -244,7 +274,8 @@ def _check_decision(
         )
 
 
-def _record(event: RunEvent, seq: int, ledger: Ledger, admission: Admission) -> None:
+def _record(event: RunEvent, seq: int, ms: int, ledger: Ledger, admission: Admission) -> None:
+    # Without the lifecycle (`off`) anything may come in any order: the first start and the first finish after it count.
     admission.touched[event.run_id] = seq
     if isinstance(event, RunStarted):
         if _run(event.run_id, ledger, admission) is None:
@@ -252,13 +283,17 @@ def _record(event: RunEvent, seq: int, ledger: Ledger, admission: Admission) -> 
                 run_id=event.run_id,
                 principal_id=event.principal_id,
                 seq=seq,
-                ms=admission.ms,
+                ms=ms,
                 kind=None if event.kind is UNSET else event.kind,
                 snapshot_seq=None if event.snapshot_seq is UNSET else event.snapshot_seq,
             )
     elif isinstance(event, RunFinished):
-        outcome = None if event.outcome is UNSET else event.outcome
-        admission.finished[event.run_id] = FinishedRun(event.run_id, seq, admission.ms, outcome)
+        run = _run(event.run_id, ledger, admission)
+        if run is not None and run.state == "open":
+            outcome = None if event.outcome is UNSET else event.outcome
+            admission.finished[event.run_id] = FinishedRun(event.run_id, seq, ms, outcome)
     elif isinstance(event, ToolCallApproval):
-        decision = Decision(event.run_id, event.tool_call_id, event.approved, event.principal_id, seq)
-        admission.decisions.setdefault((event.run_id, event.tool_call_id), decision)
+        call = (event.run_id, event.tool_call_id)
+        if ledger.decision(*call) is None:
+            decision = Decision(*call, approved=event.approved, principal_id=event.principal_id, seq=seq)
+            admission.decisions.setdefault(call, decision)

@@ -101,6 +101,16 @@ class Credential:
     revoked_ms: int | None = None
     spent_ms: int | None = None
 
+    def state(self, *, now_ms: int) -> CredentialState:
+        """Its own state; `bubble.store.credentials.state_of` also looks at what it was made from and at the principals."""
+        if self.revoked_ms is not None:
+            return "revoked"
+        if self.spent_ms is not None:
+            return "spent"
+        if self.expires_ms is not None and self.expires_ms <= now_ms:
+            return "expired"
+        return "valid"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
