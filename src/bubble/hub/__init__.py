@@ -1,0 +1,20 @@
+"""One place that fans out: tails, subscriptions, connections."""
+
+from __future__ import annotations
+
+from bubble.hub.connection import Connection, Sink
+from bubble.hub.encodings import JSON_MESSAGES, SERVER_SENT_EVENTS, WEBSOCKET_FRAMES, Chunk, Encoding, websocket_frame
+from bubble.hub.hub import Hub, HubStatistics
+
+__all__ = [
+    "JSON_MESSAGES",
+    "SERVER_SENT_EVENTS",
+    "WEBSOCKET_FRAMES",
+    "Chunk",
+    "Connection",
+    "Encoding",
+    "Hub",
+    "HubStatistics",
+    "Sink",
+    "websocket_frame",
+]
