@@ -12,7 +12,14 @@ from bubble.protocol.errors import Forbidden, thread_not_found
 from bubble.protocol.events import APPENDABLE_TYPES
 from bubble.protocol.resources import PrincipalKind
 
-__all__ = ["BUILTIN_ROLES", "CAPABILITIES", "DEPLOYMENT_CAPABILITIES", "IdentityGuard", "Policy"]
+__all__ = [
+    "BUILTIN_ROLES",
+    "CAPABILITIES",
+    "DEPLOYMENT_CAPABILITIES",
+    "NARROWING_CAPABILITIES",
+    "IdentityGuard",
+    "Policy",
+]
 
 _APPENDS: Final = frozenset(f"events.{name}" for name in APPENDABLE_TYPES)
 _OBSERVER: Final = frozenset({"events.subscribe", "thread.read", "cursor.write", "grants.leave"})
@@ -27,6 +34,8 @@ DEPLOYMENT_CAPABILITIES: Final = frozenset(
 )
 CAPABILITIES: Final = _OWNER | DEPLOYMENT_CAPABILITIES
 _ON_OPEN_THREADS: Final = frozenset({"thread.read", "grants.join"})
+#: What a token may be narrowed to.
+NARROWING_CAPABILITIES: Final = CAPABILITIES | _ON_OPEN_THREADS
 _HIDDEN: Final = frozenset({"events.subscribe", "thread.read"})
 
 
@@ -58,7 +67,9 @@ class Policy:
         return IdentityGuard(self, identity)
 
     def deployment_capabilities(self, identity: Identity) -> frozenset[str]:
-        """What the identity may do beside any thread."""
+        """What the identity may do beside any thread; nothing, where it is narrowed to some threads."""
+        if identity.threads is not None:
+            return frozenset()
         principal = identity.principal
         if principal.deployment_role == "admin":
             granted = DEPLOYMENT_CAPABILITIES
