@@ -19,6 +19,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     batch_events: int = 1_000
     batch_bytes: int = 8 * MIB
     body_bytes: int = MIB
+    import_bytes: int = 256 * MIB
     page_default: int = 100
     page_events: int = 1_000
     page_bytes: int = 4 * MIB

@@ -1,0 +1,186 @@
+"""The groups of options that `Settings` is made of, each with its range and what it is for.
+
+Durations are seconds, or a number with a unit: `500ms`, `90s`, `15m`, `1h`, `30d`.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from bubble.protocol.identifiers import is_name
+from bubble.protocol.limits import Limits
+
+__all__ = [
+    "Duration",
+    "JwtOptions",
+    "LimitOptions",
+    "LogOptions",
+    "RateOptions",
+    "RunOptions",
+    "SessionOptions",
+    "StreamOptions",
+]
+
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
+
+
+def _seconds(value: object) -> object:
+    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
+        return float(match.group(1)) * _UNITS[match.group(2)]
+    return value
+
+
+Duration: TypeAlias = Annotated[
+    float, BeforeValidator(_seconds), Field(ge=0, le=10 * 366 * 86_400, allow_inf_nan=False)
+]
+Bytes: TypeAlias = Annotated[int, Field(ge=256, le=2**31)]
+Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31)]
+
+_defaults = Limits()
+
+
+class _Options(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, validate_default=True)
+
+
+class LimitOptions(_Options):
+    """Sizes and counts that guard memory before work (protocol, section 2)."""
+
+    event_bytes: Bytes = Field(default=_defaults.event_bytes, description="one event as JSON")
+    frame_bytes: Bytes = Field(default=_defaults.frame_bytes, description="one WebSocket frame from a client")
+    frame_hard_bytes: Bytes = Field(
+        default=_defaults.frame_hard_bytes,
+        description="a frame up to this is read and discarded, a larger one closes the socket",
+    )
+    batch_events: Count = Field(default=_defaults.batch_events, description="events in one batch append")
+    batch_bytes: Bytes = Field(default=_defaults.batch_bytes, description="one batch append as JSON")
+    body_bytes: Bytes = Field(default=_defaults.body_bytes, description="any other request body")
+    import_bytes: Bytes = Field(default=_defaults.import_bytes, description="one imported thread as JSON")
+    page_default: Count = Field(
+        default=_defaults.page_default, description="entries of a page where the caller names no limit"
+    )
+    page_events: Count = Field(
+        default=_defaults.page_events, description="entries of a page at most; a larger limit is clamped"
+    )
+    page_bytes: Bytes = Field(
+        default=_defaults.page_bytes, description="where a page of events stops, after one event at least"
+    )
+    subscriptions: Count = Field(default=_defaults.subscriptions, description="subscriptions on one connection")
+    wait_ms: Annotated[int, Field(ge=0, le=300_000)] = Field(
+        default=_defaults.wait_ms, description="how long waitMs may hold a page, in milliseconds"
+    )
+    idempotency_hours: Count = Field(
+        default=_defaults.idempotency_hours, description="how long an idempotency key is kept"
+    )
+
+    @model_validator(mode="after")
+    def _nested(self) -> Self:
+        if not self.event_bytes <= self.frame_bytes <= self.frame_hard_bytes:
+            raise ValueError("event_bytes <= frame_bytes <= frame_hard_bytes must hold")
+        if self.page_default > self.page_events:
+            raise ValueError("page_default must not exceed page_events")
+        return self
+
+    def limits(self) -> Limits:
+        """The same numbers as the protocol's value."""
+        return Limits(**self.model_dump())
+
+
+class RunOptions(_Options):
+    """What becomes of runs that a crash left open (protocol, section 1)."""
+
+    lost_after: Duration = Field(
+        default=3600.0,
+        description="a run without an event for so long, whose principal is not connected, is finished as lost; 0 = never",
+    )
+
+
+class RateOptions(_Options):
+    """Token buckets (protocol, section 8). A rate of 0 lifts the limit."""
+
+    requests_per_second: Annotated[float, Field(ge=0)] = Field(
+        default=600.0, description="HTTP requests of one principal"
+    )
+    requests_burst: Count = Field(default=2_000, description="HTTP requests of one principal at once")
+    frames_per_second: Annotated[float, Field(ge=0)] = Field(
+        default=20_000.0, description="append frames on one socket"
+    )
+    frames_burst: Count = Field(default=40_000, description="append frames on one socket at once")
+
+
+class StreamOptions(_Options):
+    """Open sockets and event streams (protocol, section 7)."""
+
+    ping_interval: Duration = Field(default=20.0, gt=0, description="a WebSocket ping so often")
+    peer_timeout: Duration = Field(
+        default=60.0, gt=0, description="a peer that gave no sign of life for so long is closed (4408)"
+    )
+    keep_alive: Duration = Field(
+        default=15.0, gt=0, description="a comment on an idle stream of server-sent events so often"
+    )
+    high_water_bytes: Bytes = Field(
+        default=256 * 1024, description="a connection is written to while less than this is waiting"
+    )
+
+    @model_validator(mode="after")
+    def _patient(self) -> Self:
+        if self.peer_timeout <= self.ping_interval:
+            raise ValueError("peer_timeout must exceed ping_interval")
+        return self
+
+
+class SessionOptions(_Options):
+    """Browser sessions, login links and tickets (protocol, section 4)."""
+
+    lifetime: Duration = Field(default=30 * 86_400.0, gt=0, description="a browser session")
+    login_lifetime: Duration = Field(default=900.0, gt=0, description="a login link")
+    ticket_lifetime: Duration = Field(default=30.0, gt=0, description="a WebSocket ticket")
+
+
+Algorithm: TypeAlias = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
+
+
+class JwtOptions(_Options):
+    """An issuer whose JWTs are accepted (protocol, section 4)."""
+
+    issuer: Annotated[str, Field(min_length=1)] = Field(description="the `iss` claim, exactly")
+    alias: str = Field(description="what provisioned principal ids begin with: <alias>:<sub>")
+    audience: Annotated[str, Field(min_length=1)] = Field(description="what the `aud` claim must hold")
+    jwks_url: str | None = Field(default=None, description="where the issuer's keys are fetched")
+    jwks_file: Path | None = Field(default=None, description="the issuer's keys in a file, instead of jwks_url")
+    algorithms: tuple[Algorithm, ...] = Field(
+        default=("RS256", "ES256"), min_length=1, description="signatures accepted"
+    )
+    leeway: Duration = Field(default=30.0, description="for exp and nbf")
+    name_claim: str = Field(default="name", description="the claim that becomes the display name")
+    admin_claim: str | None = Field(
+        default=None, description="the claim that makes an admin, with admin_value; none by default"
+    )
+    admin_value: str | None = Field(default=None, description="the value that admin_claim must be, or hold")
+
+    @model_validator(mode="after")
+    def _complete(self) -> Self:
+        if (self.jwks_url is None) == (self.jwks_file is None):
+            raise ValueError("exactly one of jwks_url and jwks_file must be given")
+        if (self.admin_claim is None) != (self.admin_value is None):
+            raise ValueError("admin_claim and admin_value go together")
+        if not is_name(self.alias) or ":" in self.alias or self.alias == "system":
+            raise ValueError("alias must be letters, digits, `.`, `_`, `@` or `-`, and not `system`")
+        return self
+
+
+class LogOptions(_Options):
+    """What the server says of itself, on standard error."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="the least important line written"
+    )
+    format: Literal["auto", "json", "console"] = Field(
+        default="auto", description="auto: console on a terminal, JSON elsewhere"
+    )
+    requests: bool = Field(default=True, description="a line per request")

@@ -1,0 +1,39 @@
+"""What a request needs, in one frozen value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from bubble.protocol.limits import Limits
+from bubble.protocol.timestamps import Clock
+
+if TYPE_CHECKING:
+    from bubble.auth.authenticator import Authenticator
+    from bubble.auth.policy import Policy
+    from bubble.hub import Hub
+    from bubble.server.metrics import Metrics
+    from bubble.server.rates import RequestRates
+    from bubble.server.settings import Settings
+    from bubble.server.tracing import Tracing
+    from bubble.store.base import BubbleStore
+
+__all__ = ["Services"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Services:
+    """The parts of a running server. `origins` are the ones that its own pages come from; `url` is where it is reached."""
+
+    settings: Settings
+    store: BubbleStore
+    hub: Hub
+    authenticator: Authenticator
+    policy: Policy
+    limits: Limits
+    clock: Clock
+    metrics: Metrics
+    rates: RequestRates
+    tracing: Tracing
+    url: str
+    origins: frozenset[str]
