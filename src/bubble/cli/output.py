@@ -1,0 +1,182 @@
+"""What the command line writes: tables and sentences for people, JSON for machines.
+
+Results go to standard output, everything about how it is going to standard error. Colours and progress bars appear on a terminal
+only. Text that came from a server is somebody else's: it is shown without its control characters, so that a thread's title cannot
+move the cursor, recolour the terminal or turn the reading direction around.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = [
+    "JsonOption",
+    "Steps",
+    "YesOption",
+    "confirm",
+    "note",
+    "plain",
+    "progress",
+    "say",
+    "say_error",
+    "show_fields",
+    "show_table",
+    "stdout_console",
+    "write_json",
+    "write_raw",
+]
+
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="JSON for machines instead of a table.")]
+YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+
+# C0 and C1 controls, DEL, the bidirectional and invisible format characters, line and paragraph separators, lone surrogates.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
+)
+
+
+def plain(text: str) -> str:
+    """`text` with every character that a terminal would act upon written as an escape."""
+    return _UNSAFE.sub(lambda match: match.group().encode("unicode_escape").decode("ascii"), text)
+
+
+@lru_cache(maxsize=2)
+def _console(*, stderr: bool) -> Console:
+    from rich.console import Console
+
+    stream = sys.stderr if stderr else sys.stdout
+    # What goes into a pipe or a file is not cut to anybody's window.
+    width = None if stream.isatty() else 10_000
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=True, width=width)
+
+
+def stdout_console() -> Console:
+    """The console of results."""
+    return _console(stderr=False)
+
+
+def say(text: str, *, style: str | None = None) -> None:
+    """One line of result for people; `text` is made safe."""
+    stdout_console().print("\n".join(plain(line) for line in text.split("\n")), style=style)
+
+
+def note(text: str) -> None:
+    """One line about how it is going, on standard error."""
+    _console(stderr=True).print(plain(text), style="dim")
+
+
+def say_error(sentence: str) -> None:
+    """What went wrong, on standard error."""
+    from rich.text import Text
+
+    _console(stderr=True).print(Text.assemble(("bubble: ", "bold red"), plain(sentence)))
+
+
+def write_json(value: object) -> None:
+    """One JSON document on a line of its own: msgspec structs in their wire form, or plain data."""
+    import msgspec
+
+    from bubble.protocol.jsontext import dump_json
+
+    write_raw(dump_json(msgspec.to_builtins(value)))
+
+
+def write_raw(line: bytes) -> None:
+    """The bytes and a newline, to standard output as they are."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(line + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """A table for people; the sentence `empty` where there are no rows (None or UNSET in a cell is shown as `-`)."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    console = stdout_console()
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False, header_style="bold")
+    for name in columns:
+        table.add_column(name, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(_cell(value)) for value in row))
+    if table.row_count:
+        console.print(table, soft_wrap=False)
+    else:
+        note(empty)
+
+
+def show_fields(fields: Iterable[tuple[str, object]]) -> None:
+    """`name  value` lines for people; fields without a value (None, UNSET, empty) are left out."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in fields:
+        if not _is_absent(value) and value != "":
+            table.add_row(Text(name), Text(_cell(value)))
+    stdout_console().print(table, soft_wrap=False)
+
+
+def _is_absent(value: object) -> bool:
+    return value is None or type(value).__name__ == "UnsetType"
+
+
+def _cell(value: object) -> str:
+    return "-" if _is_absent(value) else plain(str(value))
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Returns if the person agrees (or `yes`); without a terminal to ask on, `--yes` is needed."""
+    from bubble.cli.failures import CommandError, UsageProblem
+
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise UsageProblem(f"{question} There is nobody to ask here: add --yes if you mean it.")
+    if not typer.confirm(plain(question), err=True):
+        raise CommandError("Nothing was changed.")
+
+
+class Steps:
+    """Counts the steps of a long work; shown while it goes on, on a terminal."""
+
+    def __init__(self) -> None:
+        self.done = 0
+
+    def advance(self, steps: int = 1) -> None:
+        """So many more steps are done."""
+        self.done += steps
+
+
+@contextmanager
+def progress(label: str, *, total: int | None) -> Iterator[Steps]:
+    """A progress bar on standard error for as long as the block runs; silent where that is no terminal."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield Steps()
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(plain(label), total=total)
+
+        class _Shown(Steps):
+            def advance(self, steps: int = 1) -> None:
+                super().advance(steps)
+                bar.advance(task, steps)
+
+        yield _Shown()

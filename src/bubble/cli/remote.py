@@ -1,0 +1,44 @@
+"""Talking to the server that a command was aimed at."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Coroutine
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from bubble.cli.profiles import resolve_target
+
+if TYPE_CHECKING:
+    from bubble.client import BubbleConnection
+
+__all__ = ["connected", "run_async", "take"]
+
+T = TypeVar("T")
+
+
+def run_async(work: Coroutine[object, object, T]) -> T:
+    """The result of a command's coroutine, run on an event loop of its own; Ctrl-C cancels it cleanly."""
+    return asyncio.run(work)
+
+
+@asynccontextmanager
+async def connected(profile: str | None) -> AsyncIterator[BubbleConnection]:
+    """A connection with the bearer that `profile` and the environment say (see `profiles.resolve_target`)."""
+    from bubble.client import BubbleConnection
+
+    target = resolve_target(profile)
+    async with BubbleConnection(target.url, token=target.token) as bubble:
+        yield bubble
+
+
+async def take(items: AsyncIterator[T], limit: int) -> list[T]:
+    """The first `limit` items."""
+    taken: list[T] = []
+    if limit <= 0:
+        return taken
+    async for item in items:
+        taken.append(item)
+        if len(taken) == limit:
+            break
+    return taken
