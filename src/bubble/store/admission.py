@@ -40,7 +40,7 @@ from bubble.protocol.events import (
 )
 from bubble.protocol.resources import JoinPolicy, RunStateName
 from bubble.protocol.timestamps import format_ms
-from bubble.store.commands import AppendCommand, Guard
+from bubble.store.commands import AppendCommand, Guard, IdempotencyKey
 
 __all__ = [
     "Admission",
@@ -52,6 +52,7 @@ __all__ = [
     "StartedRun",
     "admit",
     "authorize",
+    "key_reused",
     "note",
 ]
 
@@ -160,6 +161,11 @@ def authorize(command: AppendCommand, ledger: Ledger) -> None:
             "events.impersonate", thread_id=ledger.thread_id, role=role
         ):
             raise Forbidden(f'Principal "{guard.principal_id}" cannot write as "{_author(event)}".')
+
+
+def key_reused(asked: IdempotencyKey) -> Conflict:
+    """The answer where a key stands for another request."""
+    return Conflict(f'The idempotency key "{asked.key}" was used for another request.')
 
 
 def _author(event: BubbleEvent) -> str:

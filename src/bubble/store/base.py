@@ -10,8 +10,8 @@ What a backend promises, whatever it stores in:
 6. A deleted thread's id is retired for ever, its bytes are gone.
 7. Commands on one thread take effect in the order they were submitted.
 
-Methods raise `BubbleError`s. A `guard`, where one is given, is applied within the transaction, so that it decides by the grants committed at
-that moment; without one the caller is trusted (embedded use). Times are milliseconds since 1970 unless they are on the wire.
+Methods raise `BubbleError`s. A `guard`, where one is given, is applied within the transaction, so that it decides by the grants committed
+at that moment; without one the caller is trusted (embedded use). Times are milliseconds since 1970 unless they are on the wire.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ class BubbleStore(ABC):
 
     @abstractmethod
     async def close(self) -> None:
-        """Commits what was submitted, then releases everything. Idempotent."""
+        """Commits and tells what was submitted, ends the subscriptions, then releases everything. Idempotent.
+
+        From then on everything else raises `Unavailable`.
+        """
 
     async def __aenter__(self) -> Self:
         return self
@@ -82,7 +85,7 @@ class BubbleStore(ABC):
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Calls `listener` on the event loop with the notices of each commit, in order, until the returned function is called.
 
-        An append's `done` runs after the listeners have been told of it.
+        An append's `done` runs, and every other change returns, after the listeners have been told of it.
         """
 
     @abstractmethod
@@ -205,17 +208,21 @@ class BubbleStore(ABC):
     async def update_thread(
         self, thread_id: str, changes: ThreadChanges, *, by: str, guard: Guard | None = None
     ) -> Thread:
-        """Changes what `changes` names. A new title also writes `thread_title_updated`, in the same transaction."""
+        """Changes what `changes` names; the thread with the role of `by`.
+
+        Another title also writes `thread_title_updated` in the same transaction (an empty title where it was cleared).
+        """
 
     @abstractmethod
     async def delete_thread(self, thread_id: str, *, guard: Guard | None = None) -> None:
-        """Deletes the thread for good and retires its id."""
+        """Deletes the thread for good and retires its id. Its grants are told as revoked, then `ThreadDeleted`."""
 
     @abstractmethod
     async def import_thread(self, new: NewThread, events: Sequence[SequencedEvent]) -> Thread:
         """Creates a thread with exactly `events` (seq dense from 1, createdAt never backwards), runs and grants rebuilt from them.
 
-        `new` writes no events here: principals that joined and did not leave become participants, `new.creator` the owner.
+        `new` writes no events here: principals that exist here, joined and did not leave become participants, those of `new` have their
+        role, `new.creator` is the owner. Without a title in `new` the last one that the events tell is taken.
         `Conflict` if the id was ever taken; `InvalidRequest` naming the first event that does not fit.
         """
 
@@ -288,7 +295,10 @@ class BubbleStore(ABC):
 
     @abstractmethod
     async def create_principal(self, new: NewPrincipal) -> Principal:
-        """Registers a principal. `Conflict` if the id is taken, `NotFound` for an unknown owner."""
+        """Registers a principal. `Conflict` if the id is taken, `NotFound` for an unknown owner.
+
+        `InvalidRequest` for a bot without an owner, an owner that is no user, or one of somebody who is no bot.
+        """
 
     @abstractmethod
     async def get_principal(self, principal_id: str) -> Principal:
@@ -302,7 +312,7 @@ class BubbleStore(ABC):
 
     @abstractmethod
     async def update_principal(self, principal_id: str, changes: PrincipalChanges) -> Principal:
-        """Changes what `changes` names; disabling tells the listeners (`CredentialsChanged`)."""
+        """Changes what `changes` names; disabling, enabling and another deployment role tell the listeners (`CredentialsChanged`)."""
 
     @abstractmethod
     async def find_identity(self, issuer: str, subject: str) -> Principal | None:
@@ -316,7 +326,10 @@ class BubbleStore(ABC):
 
     @abstractmethod
     async def add_credential(self, credential: Credential) -> None:
-        """Keeps a token, session, ticket or login code (only the hash of its secret)."""
+        """Keeps a token, session, ticket or login code (only the hash of its secret).
+
+        `NotFound` for an unknown principal or parent, `Conflict` if its id or hash is taken.
+        """
 
     @abstractmethod
     async def find_credential(self, kind: CredentialKind, secret_hash: bytes) -> tuple[Credential, Principal] | None:
@@ -326,7 +339,10 @@ class BubbleStore(ABC):
     async def consume_credential(
         self, kind: Literal["ticket", "login"], secret_hash: bytes
     ) -> tuple[Credential, Principal] | None:
-        """Like `find_credential` for a one-use one, and spends it: of several callers at once exactly one gets it."""
+        """Like `find_credential` for a one-use one, and spends it: of several callers at once exactly one gets it.
+
+        The caller gets it as it was before, and judges; None where there is none or it was spent already.
+        """
 
     @abstractmethod
     async def list_credentials(self, principal_id: str, kind: CredentialKind) -> Sequence[Credential]:

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from bubble.protocol.errors import Conflict, NotFound
 from bubble.store.records import Credential, CredentialState
 
-__all__ = ["ONE_USE", "is_forgettable", "state_of"]
+__all__ = ["ONE_USE", "credential_not_found", "credential_taken", "is_forgettable", "state_of"]
 
 ONE_USE = frozenset({"ticket", "login"})
+
+
+def credential_not_found(credential_id: str) -> NotFound:
+    """The answer for a credential that does not exist, or is not that principal's."""
+    return NotFound(f'There is no credential "{credential_id}".')
+
+
+def credential_taken(credential_id: str) -> Conflict:
+    """The answer where the id, or the secret, belongs to a credential already."""
+    return Conflict(f'The credential "{credential_id}" exists already.')
 
 
 def state_of(chain: Iterable[tuple[Credential, bool]], *, now_ms: int) -> CredentialState:

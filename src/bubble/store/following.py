@@ -10,8 +10,9 @@ import asyncio
 import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary, WeakSet
 
-from bubble.protocol.errors import NotFound
+from bubble.protocol.errors import BubbleError, NotFound, Unavailable, thread_not_found
 from bubble.protocol.events import SequencedEvent
 from bubble.protocol.identifiers import check_seq
 from bubble.store.notices import Committed, Notice, ThreadDeleted
@@ -19,7 +20,7 @@ from bubble.store.notices import Committed, Notice, ThreadDeleted
 if TYPE_CHECKING:
     from bubble.store.base import BubbleStore
 
-__all__ = ["StoreSubscription", "follow"]
+__all__ = ["StoreSubscription", "end_subscriptions", "follow"]
 
 _SLICE_EVENTS = 256
 _SLICE_BYTES = 1024 * 1024
@@ -36,25 +37,33 @@ class StoreSubscription:
         self._next_seq = from_seq
         self._head = 0
         self._bell = asyncio.Event()
-        self._deleted = False
+        self._is_over = False
+        self._cause: BubbleError | None = None
         self._task: asyncio.Task[None] | None = None
         self._unlisten = store.listen(self._heard)
 
     async def unsubscribe(self) -> None:
-        """Ends it. Idempotent; no callback runs after it has returned."""
-        self._unlisten()
-        task = self._task
-        if task is not None and task is not asyncio.current_task():
-            task.cancel()
-            await asyncio.wait([task])
+        """Ends it. Idempotent; no callback runs after it has returned (within a callback: no further one)."""
+        await self.stop(None)
 
     async def wait_closed(self) -> None:
-        """Returns once the subscription has ended; raises what the callback raised, or `NotFound` if the thread was deleted."""
-        if self._task is None:
-            return
-        await asyncio.wait([self._task])
-        if not self._task.cancelled():
-            await self._task
+        """Returns once the subscription was ended by its owner; raises what the callback raised, or what else ended it.
+
+        That is `NotFound` where the thread was deleted, `Unavailable` where the store was closed.
+        """
+        if self._task is not None:
+            await asyncio.wait([self._task])
+            if not self._task.cancelled():
+                await self._task
+        if self._cause is not None:
+            raise self._cause
+
+    async def stop(self, cause: BubbleError | None) -> None:
+        """Ends it at once, also within a callback that waits; `cause` is for `wait_closed`."""
+        self.end(cause)
+        if self._task is not None and self._task is not asyncio.current_task():
+            self._task.cancel()
+            await asyncio.wait([self._task])
 
     def register(self, head: int) -> None:
         """Pins the boundary. Live means everything after it, even where `from_seq` lies beyond the head."""
@@ -68,47 +77,63 @@ class StoreSubscription:
         """Begins to call `on_event`, from the next turn of the event loop on."""
         self._task = asyncio.get_running_loop().create_task(self._run(on_event, wanted))
 
+    def end(self, cause: BubbleError | None) -> None:
+        """Lets it end after the callback that is running; `cause` is for `wait_closed`. The first end counts."""
+        if not self._is_over:
+            self._is_over, self._cause = True, cause
+            self._unlisten()
+            self._bell.set()
+
     def _heard(self, notices: Sequence[Notice]) -> None:
         for notice in notices:
             if isinstance(notice, Committed) and notice.thread_id == self._thread_id:
                 self._head = max(self._head, notice.head)
                 self._bell.set()
             elif isinstance(notice, ThreadDeleted) and notice.thread_id == self._thread_id:
-                self._deleted = True
-                self._bell.set()
+                self.end(thread_not_found(self._thread_id))
 
     async def _run(
         self, on_event: Callable[[SequencedEvent], object], wanted: Callable[[SequencedEvent], bool] | None
     ) -> None:
         try:
-            while True:
-                while self._next_seq <= self._head and not self._deleted:
-                    await self._deliver_slice(on_event, wanted)
-                if self._deleted:
-                    raise NotFound(f'Thread "{self._thread_id}" was deleted.')
-                await self._wait_for_more()
+            while not self._is_over:
+                if self._next_seq > self._head:
+                    await self._wait_for_more()
+                    continue
+                for event in await self._next_slice():
+                    await self._deliver(event, on_event, wanted)
         finally:
-            self._unlisten()
+            self.end(None)
 
-    async def _deliver_slice(
-        self, on_event: Callable[[SequencedEvent], object], wanted: Callable[[SequencedEvent], bool] | None
+    async def _deliver(
+        self,
+        event: SequencedEvent,
+        on_event: Callable[[SequencedEvent], object],
+        wanted: Callable[[SequencedEvent], bool] | None,
     ) -> None:
-        texts = await self._store.read(
-            self._thread_id,
-            from_seq=self._next_seq,
-            to_seq=self._head,
-            limit=_SLICE_EVENTS,
-            max_bytes=_SLICE_BYTES,
-        )
+        if self._is_over:
+            return
+        self._next_seq = event.seq + 1
+        if wanted is None or wanted(event):
+            called = on_event(event)
+            if inspect.isawaitable(called):
+                await called
+
+    async def _next_slice(self) -> Sequence[SequencedEvent]:
+        try:
+            texts = await self._store.read(
+                self._thread_id,
+                from_seq=self._next_seq,
+                to_seq=self._head,
+                limit=_SLICE_EVENTS,
+                max_bytes=_SLICE_BYTES,
+            )
+        except BubbleError as error:
+            self.end(error)
+            return ()
         if not texts:
-            self._deleted = True
-        for text in texts:
-            event = SequencedEvent.from_stored(text)
-            self._next_seq = event.seq + 1
-            if wanted is None or wanted(event):
-                called = on_event(event)
-                if inspect.isawaitable(called):
-                    await called
+            self.end(thread_not_found(self._thread_id))
+        return [SequencedEvent.from_stored(text) for text in texts]
 
     async def _wait_for_more(self) -> None:
         self._bell.clear()
@@ -119,9 +144,27 @@ class StoreSubscription:
             async with asyncio.timeout(_POLL_SECONDS):
                 await self._bell.wait()
         except TimeoutError:
-            position = (await self._store.positions([self._thread_id])).get(self._thread_id)
-            self._deleted = position is None
-            self._head = max(self._head, position.head if position else 0)
+            await self._poll()
+
+    async def _poll(self) -> None:
+        try:
+            position = await self._store.position(self._thread_id)
+        except NotFound as error:
+            self.end(error)
+        except Unavailable:
+            return  # a shared store may come back; the cursor stays where it is
+        else:
+            self._head = max(self._head, position.head)
+
+
+# Which subscriptions a store has, so that closing it ends them: a task that waits for a bell that nobody rings any more has no owner.
+_SUBSCRIPTIONS: WeakKeyDictionary[BubbleStore, WeakSet[StoreSubscription]] = WeakKeyDictionary()
+
+
+async def end_subscriptions(store: BubbleStore) -> None:
+    """Ends every subscription of a store that is being closed, with `Unavailable`, and waits for their tasks."""
+    for subscription in list(_SUBSCRIPTIONS.get(store, ())):
+        await subscription.stop(Unavailable("The store was closed."))
 
 
 async def follow(
@@ -138,7 +181,8 @@ async def follow(
     try:
         subscription.register((await store.position(thread_id)).head)
     except BaseException:
-        await subscription.unsubscribe()
+        subscription.end(None)
         raise
+    _SUBSCRIPTIONS.setdefault(store, WeakSet()).add(subscription)
     subscription.start(on_event, wanted)
     return subscription

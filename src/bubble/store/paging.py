@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Raw
 
-from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.errors import InvalidRequest, thread_not_found
 from bubble.protocol.identifiers import check_seq
 from bubble.protocol.limits import Limits
 from bubble.protocol.resources import EventPage
@@ -44,5 +44,7 @@ async def event_page(
         limit=min(limit, limits.page_events),
         max_bytes=limits.page_bytes,
     )
+    if not texts:  # deleted meanwhile
+        raise thread_not_found(thread_id)
     following = from_seq + len(texts)
     return EventPage(events=[Raw(text) for text in texts], next_seq=following if following <= last else None)

@@ -7,7 +7,7 @@ from bubble.protocol.identifiers import check_name
 from bubble.protocol.resources import Principal
 from bubble.store.records import NewPrincipal
 
-__all__ = ["check_new_principal", "principal_not_found", "principal_taken", "rights_changed"]
+__all__ = ["check_new_principal", "identity_linked", "principal_not_found", "principal_taken", "rights_changed"]
 
 
 def principal_not_found(principal_id: str) -> NotFound:
@@ -18,6 +18,11 @@ def principal_not_found(principal_id: str) -> NotFound:
 def principal_taken(principal_id: str) -> Conflict:
     """The answer for an id that another principal has."""
     return Conflict(f'The principal id "{principal_id}" is taken.')
+
+
+def identity_linked(principal_id: str) -> Conflict:
+    """The answer for an external identity that belongs to another principal."""
+    return Conflict(f'The identity is linked to principal "{principal_id}".')
 
 
 def check_new_principal(new: NewPrincipal, owner: Principal | None) -> None:
