@@ -31,9 +31,7 @@ class Metrics:
         self._requests = Counter(
             "bubble_http_requests", "Requests answered", ["method", "route", "status"], registry=self._registry
         )
-        self._failures = Counter(
-            "bubble_auth_failures", "Bearers that were refused", ["door"], registry=self._registry
-        )
+        self._failures = Counter("bubble_auth_failures", "Bearers that were refused", ["door"], registry=self._registry)
         self._lag = Gauge(
             "bubble_loop_lag_seconds", "How late the event loop ran a timer, lately", registry=self._registry
         )

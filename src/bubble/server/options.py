@@ -11,7 +11,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
-from bubble.protocol.identifiers import is_name
+from bubble.auth.jwt_settings import JwtSettings
 from bubble.protocol.limits import Limits
 
 __all__ = [
@@ -33,6 +33,10 @@ def _seconds(value: object) -> object:
     if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
         return float(match.group(1)) * _UNITS[match.group(2)]
     return value
+
+
+def _several(value: object) -> object:
+    return (value,) if isinstance(value, str) else value
 
 
 Duration: TypeAlias = Annotated[
@@ -142,36 +146,41 @@ class SessionOptions(_Options):
     ticket_lifetime: Duration = Field(default=30.0, gt=0, description="a WebSocket ticket")
 
 
-Algorithm: TypeAlias = Literal["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]
-
-
 class JwtOptions(_Options):
     """An issuer whose JWTs are accepted (protocol, section 4)."""
 
-    issuer: Annotated[str, Field(min_length=1)] = Field(description="the `iss` claim, exactly")
+    issuer: str = Field(description="the `iss` claim, exactly")
+    audience: Annotated[tuple[str, ...], BeforeValidator(_several)] = Field(description="what `aud` may name")
     alias: str = Field(description="what provisioned principal ids begin with: <alias>:<sub>")
-    audience: Annotated[str, Field(min_length=1)] = Field(description="what the `aud` claim must hold")
-    jwks_url: str | None = Field(default=None, description="where the issuer's keys are fetched")
-    jwks_file: Path | None = Field(default=None, description="the issuer's keys in a file, instead of jwks_url")
-    algorithms: tuple[Algorithm, ...] = Field(
-        default=("RS256", "ES256"), min_length=1, description="signatures accepted"
+    jwks_url: str | None = Field(
+        default=None, description="where the issuer's keys are; without it and jwks_file, the issuer is asked"
     )
-    leeway: Duration = Field(default=30.0, description="for exp and nbf")
-    name_claim: str = Field(default="name", description="the claim that becomes the display name")
-    admin_claim: str | None = Field(
-        default=None, description="the claim that makes an admin, with admin_value; none by default"
+    jwks_file: Path | None = Field(default=None, description="the issuer's keys in a file")
+    algorithms: tuple[str, ...] = Field(
+        default=("RS256", "PS256", "ES256", "ES384", "EdDSA"), description="signatures that are accepted"
     )
-    admin_value: str | None = Field(default=None, description="the value that admin_claim must be, or hold")
+    leeway: Annotated[int, Field(ge=0, le=300)] = Field(default=30, description="for exp, nbf and iat, in seconds")
+    admin_claim: str | None = Field(default=None, description="the claim that can make an admin; none by default")
+    admin_values: Annotated[tuple[str, ...], BeforeValidator(_several)] = Field(
+        default=(), description="what admin_claim must be, or hold"
+    )
 
     @model_validator(mode="after")
-    def _complete(self) -> Self:
-        if (self.jwks_url is None) == (self.jwks_file is None):
-            raise ValueError("exactly one of jwks_url and jwks_file must be given")
-        if (self.admin_claim is None) != (self.admin_value is None):
-            raise ValueError("admin_claim and admin_value go together")
-        if not is_name(self.alias) or ":" in self.alias or self.alias == "system":
-            raise ValueError("alias must be letters, digits, `.`, `_`, `@` or `-`, and not `system`")
+    def _accepted(self) -> Self:
+        self.jwt_settings()
         return self
+
+    def jwt_settings(self) -> JwtSettings:
+        """The same as the drivers take it. `ValueError` if it cannot be, or the file cannot be read."""
+        values = self.model_dump(exclude={"jwks_file", "leeway"})
+        return JwtSettings(**values, jwks=_text_of(self.jwks_file), leeway_seconds=self.leeway)
+
+
+def _text_of(file: Path | None) -> str | None:
+    try:
+        return None if file is None else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ValueError(f"{file} cannot be read: {error.strerror}") from None
 
 
 class LogOptions(_Options):

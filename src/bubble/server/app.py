@@ -1,0 +1,192 @@
+"""The ASGI application: `create_app(settings)` for a server of its own, or to be mounted in another application.
+
+*Theory of operation.* The application is started by ASGI's lifespan, or by `async with app` where a host does not pass lifespan on. Starting
+opens the store, starts the hub and the background work; stopping undoes it in the reverse order. In between every request goes through
+one envelope (`envelope`), which answers errors, and one router made from the table of operations (`operations`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+from functools import partial
+from types import TracebackType
+from typing import Literal, Self
+
+from starlette.types import Receive, Scope, Send
+
+from bubble.auth.authenticator import Authenticator
+from bubble.auth.policy import Policy
+from bubble.hub import Hub
+from bubble.protocol.errors import Unavailable
+from bubble.protocol.timestamps import Clock, system_clock
+from bubble.server.background import start_background_work
+from bubble.server.bootstrap import FirstStart, bootstrap
+from bubble.server.envelope import enclose
+from bubble.server.metrics import Metrics
+from bubble.server.origins import own_origins
+from bubble.server.rates import RequestRates
+from bubble.server.routes import OPERATIONS
+from bubble.server.routing import make_router
+from bubble.server.services import Services
+from bubble.server.settings import Settings
+from bubble.server.tracing import Tracing
+from bubble.store.base import BubbleStore
+from bubble.store.opening import open_store
+
+__all__ = ["BubbleApp", "create_app"]
+
+State = Literal["new", "serving", "draining", "stopped"]
+
+
+def create_app(
+    settings: Settings | None = None,
+    *,
+    store: BubbleStore | None = None,
+    port: int | None = None,
+    clock: Clock = system_clock,
+) -> BubbleApp:
+    """An application with these settings (None: `Settings()`).
+
+    `store`, where given, is used instead of opening one and stays the caller's to close. `port` is the one that was bound where
+    the settings leave it open.
+    """
+    return BubbleApp(settings or Settings(), store=store, port=port, clock=clock)
+
+
+class BubbleApp:
+    """An ASGI 3 application. Mount it anywhere; `async with app` starts and stops it where no lifespan reaches it."""
+
+    def __init__(
+        self, settings: Settings, *, store: BubbleStore | None = None, port: int | None = None, clock: Clock
+    ) -> None:
+        self.settings = settings
+        self.first_start: FirstStart | None = None
+        self.state: State = "new"
+        self._given_store = store
+        self._port = port
+        self._clock = clock
+        self._services: Services | None = None
+        self._stack = AsyncExitStack()
+        self._router = make_router(OPERATIONS, self._services_for_requests)
+
+    # --- life -------------------------------------------------------------------------------------------------------------------
+
+    @property
+    def services(self) -> Services:
+        """The parts of the running server. `RuntimeError` before it was started."""
+        if self._services is None:
+            raise RuntimeError("The application was not started: pass lifespan on, or use `async with app`.")
+        return self._services
+
+    async def __aenter__(self) -> Self:
+        await self.startup()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.shutdown()
+
+    async def startup(self) -> None:
+        """Opens the store and starts everything. Raises what `open_store` raises."""
+        async with AsyncExitStack() as stack:
+            store = self._given_store or await stack.enter_async_context(await _open(self.settings, self._clock))
+            self._services = services = await self._assemble(store, stack)
+            self.first_start = await bootstrap(services)
+            stack.push_async_callback(start_background_work(services).close)
+            self._stack = stack.pop_all()
+        self.state = "serving"
+
+    async def _assemble(self, store: BubbleStore, stack: AsyncExitStack) -> Services:
+        settings = self.settings
+        policy = Policy.with_custom_roles(settings.roles)
+        limits = settings.limits.limits()
+        authenticator = Authenticator(
+            store, clock=self._clock, jwt=settings.jwt.jwt_settings() if settings.jwt is not None else None
+        )
+        hub = Hub(store, policy, limits=limits, find_invalid=authenticator.find_invalid)
+        await hub.start()
+        stack.push_async_callback(hub.close)
+        return Services(
+            settings=settings,
+            store=store,
+            hub=hub,
+            authenticator=authenticator,
+            policy=policy,
+            limits=limits,
+            clock=self._clock,
+            metrics=Metrics(store=store.statistics, hub=hub.statistics),
+            rates=RequestRates(rate=settings.rates.requests_per_second, burst=settings.rates.requests_burst),
+            tracing=Tracing(),
+            url=settings.url(port=self._port),
+            origins=own_origins(settings, port=self._port),
+        )
+
+    async def drain(self) -> None:
+        """Takes no more work: `readyz` says no, open sockets are told to come back elsewhere, appends in flight are committed."""
+        if self.state == "serving":
+            self.state = "draining"
+            self.services.hub.drain()
+            await asyncio.sleep(0)
+
+    async def shutdown(self) -> None:
+        """Drains, and stops everything. Idempotent."""
+        await self.drain()
+        self.state = "stopped"
+        stack, self._stack = self._stack, AsyncExitStack()
+        await stack.aclose()
+
+    # --- requests ---------------------------------------------------------------------------------------------------------------
+
+    def _services_for_requests(self) -> Services:
+        if self.state != "serving":
+            raise Unavailable("This server is not taking requests.")
+        return self.services
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """One lifespan, request or socket."""
+        kind = scope["type"]
+        if kind == "http":
+            await self._http(scope, receive, send)
+        elif kind == "websocket":
+            await self._websocket(scope, receive, send)
+        elif kind == "lifespan":
+            await self._lifespan(receive, send)
+
+    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+        services = self.services
+        await enclose(
+            partial(self._route, receive),
+            scope,
+            send,
+            metrics=services.metrics,
+            tracing=services.tracing,
+            log=self.settings.log.requests,
+        )
+
+    async def _route(self, receive: Receive, scope: Scope, send: Send) -> None:
+        await self._router(scope, receive, send)
+
+    async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        from bubble.server.websocket.endpoint import websocket_endpoint
+
+        await websocket_endpoint(self.services, scope, receive, send)
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        try:
+            await self.startup()
+        except Exception as error:
+            await send({"type": "lifespan.startup.failed", "message": str(error)})
+            raise
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.shutdown()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _open(settings: Settings, clock: Clock) -> BubbleStore:
+    if settings.store is None:
+        settings.data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return await open_store(settings.store_url, run_integrity=settings.run_integrity, clock=clock)
