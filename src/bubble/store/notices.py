@@ -10,6 +10,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import msgspec
+
 from bubble.protocol.resources import Grant
 
 __all__ = [
@@ -37,8 +39,7 @@ class Position:
     grant_version: int
 
 
-@dataclass(frozen=True, slots=True)
-class Committed:
+class Committed(msgspec.Struct, frozen=True):
     """A thread's new position. `events` are the wire texts of the last seqs up to `head`; empty if not known here.
 
     All of `events` were committed under `grant_version`. So one commit that appends, revokes and appends again gives two of these, and
