@@ -8,6 +8,7 @@ time per connection, and takes its turn like the others. So a slow reader costs 
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
@@ -221,6 +222,7 @@ class Connection:
         try:
             while self._lagging and self.sink.is_writable() and not self.is_closed:
                 await self._read_slice(self._lagging.popleft())
+                await asyncio.sleep(0)  # a store may answer without waiting, and others want their turn
         except BubbleError as error:
             self.sink.end(error)
         finally:

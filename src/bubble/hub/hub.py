@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -76,12 +77,14 @@ class Hub:
         self._find_invalid = find_invalid
         self._tails: dict[str, Tail] = {}
         self._connections: dict[Connection, None] = {}
+        self._by_principal: Counter[str] = Counter()
         self._to_pump: list[Connection] = []
         self._feeds = GrantFeeds(store)
         self._deliveries = 0
         self._sweep_now = asyncio.Event()
         self._presence_now = asyncio.Event()
         self._unlisten: Callable[[], None] | None = None
+        self.is_draining = False
 
     async def start(self) -> None:
         """Begins to listen and to sweep."""
@@ -101,7 +104,8 @@ class Hub:
             await self.store.renew_presence(self.node, [], valid_ms=PRESENCE_VALID_MS)
 
     def drain(self) -> None:
-        """Tells every connection to come back elsewhere."""
+        """Tells every connection to come back elsewhere, and new ones at once."""
+        self.is_draining = True
         for connection in list(self._connections):
             connection.sink.end(Unavailable("This server is shutting down."))
             connection.close()
@@ -116,6 +120,14 @@ class Hub:
             deliveries=self._deliveries,
         )
 
+    def time(self) -> float:
+        """Seconds of the event loop's clock."""
+        return asyncio.get_running_loop().time()
+
+    def call_later(self, seconds: float, call: Callable[[str], None], argument: str) -> None:
+        """Calls `call(argument)` on the event loop after a while."""
+        asyncio.get_running_loop().call_later(seconds, call, argument)
+
     # --- connections ------------------------------------------------------------------------------------------------------------
 
     def connect(self, sink: Sink, identity: Identity) -> Connection:
@@ -124,13 +136,21 @@ class Hub:
             self, sink, identity, self._policy.guard(identity), max_subscriptions=self._limits.subscriptions
         )
         self._connections[connection] = None
-        self._presence_now.set()
+        self._by_principal[connection.guard.principal_id] += 1
+        if self._by_principal[connection.guard.principal_id] == 1:
+            self._presence_now.set()
         return connection
 
     def disconnected(self, connection: Connection) -> None:
         """Forgets a connection; `Connection.close` calls this."""
-        self._connections.pop(connection, None)
+        if connection in self._connections:
+            del self._connections[connection]
+            self._by_principal -= Counter((connection.guard.principal_id,))
         self._feeds.remove(connection)
+
+    def connections_of(self, principal_id: str) -> int:
+        """How many connections a principal has on this node."""
+        return self._by_principal[principal_id]
 
     def end_connections(self, principal_id: str) -> int:
         """Ends all connections of a principal as unauthenticated; how many there were."""

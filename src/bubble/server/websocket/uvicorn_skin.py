@@ -1,0 +1,306 @@
+"""The skin that `bubble serve` uses: uvicorn's WebSocket protocol with a short way in and out.
+
+*Theory of operation.* Handshake, control frames, fragments, closing and everything unusual are the business of the sans-I/O core of
+`websockets`, as in uvicorn's own class, which this one extends; other ASGI endpoints on the same server notice nothing. An endpoint
+that finds this object in `scope["extensions"]` may `attach` a receiver. From then on
+
+- a complete, unfragmented text frame, which is nearly every frame, is unmasked and handed over right here;
+- any other frame goes to the core, whole, one at a time, so that its state is always at a frame's boundary;
+- what is sent goes straight to the transport, events as bytes that were framed once for all readers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import socket as sockets
+from typing import Final
+
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Frame
+from websockets.protocol import State
+
+from bubble.hub.encodings import WEBSOCKET_FRAMES, Chunk, Encoding, websocket_frame
+from bubble.server.websocket.masking import apply_mask
+from bubble.server.websocket.socket import Receiver
+
+__all__ = ["EXTENSION", "BubbleWebSocketProtocol"]
+
+EXTENSION: Final = "bubble.socket"
+
+HIGH_WATER: Final = 128 * 1024
+CLOSE_SECONDS: Final = 5.0
+
+_FIN_TEXT: Final = 0x81
+_MASKED: Final = 0x80
+_KNOWN_FIRST_BYTES: Final = frozenset({0x00, 0x01, 0x02, 0x80, 0x81, 0x82, 0x88, 0x89, 0x8A})
+
+
+class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
+    """One WebSocket connection; a `Socket` for the endpoint that attaches to it."""
+
+    encoding: Encoding = WEBSOCKET_FRAMES
+
+    _receiver: Receiver | None = None
+    _rest: bytes = b""
+    _skip = 0  # bytes of an oversized message still to be discarded
+    _inside_fragments = False
+    _dropped = 0  # bytes of an oversized fragmented message already discarded
+    _write_paused = False
+    last_heard = 0.0
+    bytes_written = 0
+
+    # --- the endpoint's side ----------------------------------------------------------------------------------------------------
+
+    def handle_connect(self, event: object) -> None:  # noqa: D102 - see the base class
+        super().handle_connect(event)  # type: ignore[arg-type]
+        if self.handshake_initiated and not self.handshake_complete:
+            self.scope["extensions"][EXTENSION] = self  # type: ignore[index, typeddict-item]
+
+    def attach(self, receiver: Receiver, *, high_water: int = HIGH_WATER) -> None:
+        """Takes the connection over, after `websocket.accept`. Messages that came before are handed over now.
+
+        `receive()` goes on to tell of `websocket.disconnect`, and of nothing else.
+        """
+        self.stop_keepalive()
+        self._receiver = receiver
+        self.last_heard = self.loop.time()
+        self.transport.set_write_buffer_limits(high=high_water, low=high_water // 4)
+        early = [self.queue.get_nowait() for _ in range(self.queue.qsize())]
+        for message in early:
+            if message["type"] == "websocket.receive":
+                self._early(message.get("text"), message.get("bytes"))
+            else:
+                self.queue.put_nowait(message)
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def _early(self, text: str | None, data: bytes | None) -> None:
+        if text is not None:
+            self._hand_over(text.encode())
+        elif self._receiver is not None:
+            self._receiver.binary(len(data or b""))
+
+    @property
+    def buffered(self) -> int:
+        """Bytes written that the kernel has not taken."""
+        return int(self.transport.get_write_buffer_size())
+
+    @property
+    def bytes_taken(self) -> int:
+        """Bytes that the kernel has taken from what was written since `attach`: it grows as long as the peer reads."""
+        return self.bytes_written - self.buffered
+
+    def is_writable(self) -> bool:
+        """Whether the write buffer is below its high-water mark."""
+        return not self._write_paused and not self.close_sent
+
+    def send_text(self, payload: bytes) -> None:
+        """One text message."""
+        if not self.close_sent:
+            self._write(websocket_frame(payload))
+
+    def write_chunk(self, chunk: Chunk) -> None:
+        """Framed events, in one write."""
+        if not self.close_sent:
+            self._write(chunk.joined)
+
+    def _write(self, data: bytes) -> None:
+        self.bytes_written += len(data)
+        self.transport.write(data)
+
+    def pause_reading(self) -> None:
+        """Takes no more from the peer."""
+        if not self.read_paused:
+            self.read_paused = True
+            self.transport.pause_reading()
+
+    def resume_reading(self) -> None:
+        """Takes from the peer again."""
+        if self.read_paused and not self.transport.is_closing():
+            self.read_paused = False
+            self.transport.resume_reading()
+
+    def ping(self) -> None:
+        """Sends a ping; any frame of the peer counts as an answer."""
+        if self.conn.state is State.OPEN and not self.close_sent:
+            self.conn.send_ping(b"")
+            self.transport.write(b"".join(self.conn.data_to_send()))
+
+    def close(self, code: int, reason: str) -> None:
+        """Starts the closing handshake; a peer that does not take part is cut off after a few seconds."""
+        if self.close_sent or self.transport.is_closing():
+            return
+        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
+        if self.conn.state is State.OPEN:
+            self.conn.send_close(code, reason)
+            self.transport.write(b"".join(self.conn.data_to_send()))
+        self.close_sent = True
+        self.resume_reading()
+        self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+
+    def abort(self) -> None:
+        """Cuts the connection off, whatever is still in the buffer."""
+        self.transport.abort()
+
+    # --- uvicorn's side ---------------------------------------------------------------------------------------------------------
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # noqa: D102
+        super().connection_made(transport)
+        connection = transport.get_extra_info("socket")
+        if connection is not None and connection.family in (sockets.AF_INET, sockets.AF_INET6):
+            connection.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
+
+    def pause_writing(self) -> None:  # noqa: D102
+        super().pause_writing()
+        self._write_paused = True
+
+    def resume_writing(self) -> None:  # noqa: D102
+        super().resume_writing()
+        self._write_paused = False
+        if self._receiver is not None and not self.close_sent:
+            self._receiver.drained()
+
+    def shutdown(self) -> None:  # noqa: D102
+        if self._receiver is None:
+            super().shutdown()
+        else:
+            self.close(1012, "")
+
+    def data_received(self, data: bytes) -> None:  # noqa: D102
+        if self._receiver is None:
+            super().data_received(data)
+            return
+        self.last_heard = self.loop.time()
+        self._rest = self._take(self._rest + data if self._rest else data)
+
+    # --- the short way in -------------------------------------------------------------------------------------------------------
+
+    def _take(self, buffer: bytes) -> bytes:
+        """Handles the whole frames at the beginning of `buffer` and gives back the rest."""
+        position, size = 0, len(buffer)
+        while position < size:
+            if self._skip:
+                skipped = min(self._skip, size - position)
+                self._skip -= skipped
+                position += skipped
+                continue
+            if self.close_sent or self.transport.is_closing():
+                self._to_core(buffer[position:])
+                return b""
+            taken = self._take_frame(buffer, position, size)
+            if taken < 0:
+                return b""
+            if not taken:
+                break
+            position += taken
+        return buffer[position:]
+
+    def _take_frame(self, buffer: bytes, position: int, size: int) -> int:
+        """How many bytes were used; 0 if the frame is not whole yet, -1 if the rest of the buffer went to the core."""
+        if size - position < 2:
+            return 0
+        first, second = buffer[position], buffer[position + 1]
+        length = second & 0x7F
+        is_control = first & 0x08
+        if first not in _KNOWN_FIRST_BYTES or second < _MASKED or (is_control and length > 125):
+            self._to_core(buffer[position:])  # a protocol error: the core knows which
+            return -1
+        start = position + 6
+        if length >= 126:
+            start += 2 if length == 126 else 8
+            if size < start:
+                return 0
+            length = int.from_bytes(buffer[position + 2 : start - 4], "big")
+        if first == _FIN_TEXT and not self._inside_fragments:
+            return self._take_text(buffer, position, start, length)
+        if length > self._hard_limit:
+            self._to_core(buffer[position:])
+            return -1
+        if size < start + length:
+            return 0
+        self._to_core(buffer[position : start + length])
+        return start + length - position
+
+    def _take_text(self, buffer: bytes, position: int, start: int, length: int) -> int:
+        receiver = self._receiver
+        if receiver is None:
+            return 0
+        if length > receiver.max_message:
+            if length > self._hard_limit:
+                self._to_core(buffer[position:])
+                return -1
+            self._skip = length
+            receiver.oversized(length)
+            return start - position
+        end = start + length
+        if len(buffer) < end:
+            return 0
+        self._hand_over(apply_mask(buffer[start:end], buffer[start - 4 : start]))
+        return end - position
+
+    @property
+    def _hard_limit(self) -> int:
+        return int(self.config.ws_max_size)
+
+    def _hand_over(self, payload: bytes) -> None:
+        if not payload.isascii():
+            try:
+                payload.decode("utf-8")
+            except UnicodeDecodeError:
+                self.conn.fail(1007, "invalid UTF-8")
+                self._failed()
+                return
+        if self._receiver is not None:
+            self._receiver.message(payload)
+
+    def _failed(self) -> None:
+        self.handle_parser_exception()
+
+    # --- the long way in --------------------------------------------------------------------------------------------------------
+
+    def _to_core(self, data: bytes) -> None:
+        self.conn.receive_data(data)
+        if self.conn.parser_exc is not None:
+            self._failed()
+            return
+        self.handle_events()
+        self._inside_fragments = self.conn.current_size is not None
+
+    def handle_pong(self, event: Frame) -> None:
+        """A pong counts as any frame does (`last_heard`)."""
+        if self._receiver is None:
+            super().handle_pong(event)
+
+    def handle_cont(self, event: Frame) -> None:  # noqa: D102
+        if self._receiver is None:
+            super().handle_cont(event)
+            return
+        self.frames.append(bytes(event.data))
+        self._bound_fragments()
+        if event.fin:
+            self.send_receive_event_to_app()
+
+    def _bound_fragments(self) -> None:
+        held = sum(map(len, self.frames))
+        if self._receiver is not None and held + self._dropped > self._receiver.max_message:
+            self._dropped += held
+            self.frames = []
+
+    def send_receive_event_to_app(self) -> None:
+        """A message that came through the core is complete."""
+        receiver = self._receiver
+        if receiver is None:
+            super().send_receive_event_to_app()
+            return
+        self._bound_fragments()
+        data, self.frames = b"".join(self.frames), []
+        dropped, self._dropped = self._dropped, 0
+        if self.close_sent:
+            return
+        if dropped:
+            receiver.oversized(dropped)
+        elif self.curr_msg_data_type == "text":
+            self._hand_over(data)
+        else:
+            receiver.binary(len(data))
