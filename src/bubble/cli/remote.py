@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterable, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -32,7 +32,7 @@ async def connected(profile: str | None) -> AsyncIterator[BubbleConnection]:
         yield bubble
 
 
-async def take(items: AsyncIterator[T], limit: int) -> list[T]:
+async def take(items: AsyncIterable[T], limit: int) -> list[T]:
     """The first `limit` items."""
     taken: list[T] = []
     if limit <= 0:
