@@ -1,0 +1,89 @@
+"""What the server demands of its page in a browser: cookie, origin, CSRF header. Pure (protocol, section 4; RFC 6265bis).
+
+The cookie is the browser's bearer, and browsers send it along with requests that other sites cause. Three things keep those out: SameSite,
+an `Origin` that must be the server's own, and a header that only a script of the page can set and whose value only it can know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import urlsplit
+
+from bubble.protocol.errors import Forbidden
+
+__all__ = ["CSRF_HEADER", "BrowserRules", "csrf_token", "normal_origin"]
+
+CSRF_HEADER: Final = "X-Bubble-CSRF"
+
+_COOKIE: Final = "bubble_session"
+_SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_DEFAULT_PORTS: Final = {"http": 80, "https": 443}
+
+
+def csrf_token(cookie: str) -> str:
+    """The `X-Bubble-CSRF` of a session: worked out from its cookie, so nothing is kept, and telling nothing of it."""
+    return hmac.digest(cookie.encode(), b"bubble csrf", hashlib.sha256).hex()
+
+
+def normal_origin(url: str) -> str:
+    """The origin of a URL as browsers write it: `https://example.org`, without the scheme's own port. `ValueError` if it has none."""
+    parts = urlsplit(url)
+    host, port = parts.hostname, parts.port
+    if parts.scheme not in _DEFAULT_PORTS or not host or parts.username is not None:
+        raise ValueError("an origin looks like https://example.org or http://127.0.0.1:3000")
+    shown = f"[{host}]" if ":" in host else host
+    return f"{parts.scheme}://{shown}" + ("" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}")
+
+
+@dataclass(frozen=True, slots=True)
+class BrowserRules:
+    """The rules for the page at `public_origin`, which is made normal. Raises `ValueError` if that is no origin."""
+
+    public_origin: str
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "public_origin", normal_origin(self.public_origin))
+
+    @property
+    def is_secure(self) -> bool:
+        """Whether browsers come over TLS."""
+        return self.public_origin.startswith("https:")
+
+    @property
+    def cookie_name(self) -> str:
+        """Under TLS a `__Host-` name: no other host, not even a subdomain, can set such a cookie."""
+        return f"__Host-{_COOKIE}" if self.is_secure else _COOKIE
+
+    def set_cookie(self, cookie: str, *, max_age_seconds: int) -> str:
+        """The `Set-Cookie` value that gives a browser its session."""
+        secure = "; Secure" if self.is_secure else ""
+        return f"{self.cookie_name}={cookie}; Path=/; Max-Age={max_age_seconds}; HttpOnly; SameSite=Strict{secure}"
+
+    def clear_cookie(self) -> str:
+        """The `Set-Cookie` value that takes it away."""
+        return self.set_cookie("", max_age_seconds=0)
+
+    def read_cookie(self, header: str | None) -> str | None:
+        """The session of a `Cookie` header. None where there is none, or several that differ: one of them was planted."""
+        found = set()
+        for pair in (header or "").split(";"):
+            name, _, value = pair.strip(" \t").partition("=")
+            if name == self.cookie_name and value:
+                found.add(value)
+        return found.pop() if len(found) == 1 else None
+
+    def require_origin(self, origin: str | None) -> None:
+        """Raises `Forbidden` unless the `Origin` header is the public origin. Upgrades by cookie need it too."""
+        if origin != self.public_origin:
+            raise Forbidden("A request by cookie must come from the page of this server (Origin).")
+
+    def require_own_page(self, method: str, *, cookie: str, origin: str | None, csrf: str | None) -> None:
+        """Raises `Forbidden` for a request by cookie with an unsafe method, unless `Origin` and `X-Bubble-CSRF` are right."""
+        if method in _SAFE_METHODS:
+            return
+        self.require_origin(origin)
+        if csrf is None or not hmac.compare_digest(csrf.encode("utf-8", "replace"), csrf_token(cookie).encode()):
+            raise Forbidden(f"A request by cookie with method {method} must carry the session's `{CSRF_HEADER}`.")
