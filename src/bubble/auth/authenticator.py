@@ -19,11 +19,12 @@ from bubble.auth.jwt_bearers import JwtBearers
 from bubble.auth.jwt_settings import JwtSettings
 from bubble.auth.key_sets import KeySource
 from bubble.auth.last_uses import LastUses
-from bubble.auth.one_use import TICKET_MS, IssuedSecret, OneUseSecrets
+from bubble.auth.lifetimes import Lifetimes
+from bubble.auth.one_use import IssuedSecret, OneUseSecrets
 from bubble.auth.policy import Policy
 from bubble.auth.provisioning import Provisioning
 from bubble.auth.revalidation import Revalidation
-from bubble.auth.sessions import SESSION_MS, OpenedSession, Sessions
+from bubble.auth.sessions import OpenedSession, Sessions
 from bubble.auth.tokens import Tokens
 from bubble.protocol.errors import BubbleError, Forbidden, InvalidRequest, Unauthenticated
 from bubble.protocol.resources import MintedToken, Token
@@ -49,7 +50,7 @@ class Authenticator:
     one second at most. Every method that takes a secret answers all that does not count with the same `Unauthenticated`, and raises
     `Unavailable` where the store or the issuer's keys are out of reach. Times are milliseconds since 1970.
 
-    `session_lifetime_ms` is how long a browser session lasts at most. Raises `ValueError` for a `jwt.jwks` without a usable key.
+    Raises `ValueError` for a `jwt.jwks` without a usable key.
     """
 
     def __init__(
@@ -59,11 +60,12 @@ class Authenticator:
         policy: Policy | None = None,
         clock: Clock = system_clock,
         jwt: JwtSettings | None = None,
-        session_lifetime_ms: int = SESSION_MS,
+        lifetimes: Lifetimes | None = None,
     ) -> None:
         self._store = store
         self._clock = clock
         self._policy = policy or Policy()
+        self._lifetimes = lifetimes or Lifetimes()
         self._changes = Changes()
         self._last_uses = LastUses(store)
         self._keys: KeySource | None = None
@@ -77,8 +79,8 @@ class Authenticator:
         self._known_sessions = IdentityCache(self._changes, clock=clock)
         self._revalidation = Revalidation(store, self._changes, clock=clock)
         self._tokens = Tokens(store, self._policy, clock=clock, last_uses=self._last_uses)
-        self._sessions = Sessions(store, self._policy, lifetime_ms=session_lifetime_ms, clock=clock)
-        self._tickets = OneUseSecrets(store, "ticket", lifetime_ms=TICKET_MS, clock=clock)
+        self._sessions = Sessions(store, self._policy, lifetimes=self._lifetimes, clock=clock)
+        self._tickets = OneUseSecrets(store, "ticket", lifetime_ms=self._lifetimes.ticket_ms, clock=clock)
         self._writing: asyncio.Task[None] | None = None
         self._resolved = 0
         self._refused = 0
@@ -131,7 +133,9 @@ class Authenticator:
 
         `admin_token` is `BUBBLE_ADMIN_TOKEN`: `ValueError` where it has less than 32 characters, `Conflict` where it was revoked.
         """
-        return await ensure_admin(self._store, admin_token=admin_token, clock=self._clock)
+        return await ensure_admin(
+            self._store, admin_token=admin_token, login_ms=self._lifetimes.login_ms, clock=self._clock
+        )
 
     # --- who is calling ---------------------------------------------------------------------------------------------------------
 
@@ -222,11 +226,14 @@ class Authenticator:
         await self._tokens.revoke(principal_id, token_id, by=by)
 
     async def mint_ticket(self, *, by: Identity) -> IssuedSecret:
-        """A ticket for one WebSocket upgrade within 30 s in the name of `by`. What a JWT's claims add to its principal does not pass on."""
+        """A ticket for one WebSocket upgrade, within 30 s by default, in the name of `by`.
+
+        What a JWT's claims add to its principal does not pass on.
+        """
         return await self._tickets.issue(by.principal.principal_id, by=by)
 
     async def start_login(self, principal_id: str, *, by: Identity | None = None) -> IssuedSecret:
-        """The code of a login link, good once within 15 minutes. Without `by` the server itself asks, as on its first start.
+        """The code of a login link, good once, within 15 minutes by default. Without `by` the server itself asks, as on its first start.
 
         Raises as `mint_token` does: a session can do what a token can.
         """

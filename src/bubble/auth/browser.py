@@ -14,11 +14,13 @@ from urllib.parse import urlsplit
 
 from bubble.protocol.errors import Forbidden
 
-__all__ = ["CSRF_HEADER", "BrowserRules", "csrf_token", "normal_origin"]
+__all__ = ["CSRF_HEADER", "SESSION_COOKIES", "BrowserRules", "csrf_token", "normal_origin"]
 
 CSRF_HEADER: Final = "X-Bubble-CSRF"
 
-_COOKIE: Final = "bubble_session"
+#: The names that the session cookie can have: under TLS, and without.
+SESSION_COOKIES: Final = ("__Host-bubble_session", "bubble_session")
+
 _SAFE_METHODS: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
@@ -38,24 +40,29 @@ def normal_origin(url: str) -> str:
     return f"{parts.scheme}://{shown}" + ("" if port in (None, _DEFAULT_PORTS[parts.scheme]) else f":{port}")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrowserRules:
-    """The rules for the page at `public_origin`, which is made normal. Raises `ValueError` if that is no origin."""
+    """The rules for the page at `origins`: the public origin, and other names of the same server where it has some.
 
-    public_origin: str
+    They are made normal; `ValueError` if one of them is no origin, or there is none.
+    """
+
+    origins: frozenset[str]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "public_origin", normal_origin(self.public_origin))
+        if not self.origins:
+            raise ValueError("a page comes from some origin")
+        object.__setattr__(self, "origins", frozenset(map(normal_origin, self.origins)))
 
     @property
     def is_secure(self) -> bool:
         """Whether browsers come over TLS."""
-        return self.public_origin.startswith("https:")
+        return all(origin.startswith("https:") for origin in self.origins)
 
     @property
     def cookie_name(self) -> str:
         """Under TLS a `__Host-` name: no other host, not even a subdomain, can set such a cookie."""
-        return f"__Host-{_COOKIE}" if self.is_secure else _COOKIE
+        return SESSION_COOKIES[0 if self.is_secure else 1]
 
     def set_cookie(self, cookie: str, *, max_age_seconds: int) -> str:
         """The `Set-Cookie` value that gives a browser its session."""
@@ -76,8 +83,8 @@ class BrowserRules:
         return found.pop() if len(found) == 1 else None
 
     def require_origin(self, origin: str | None) -> None:
-        """Raises `Forbidden` unless the `Origin` header is the public origin. Upgrades by cookie need it too."""
-        if origin != self.public_origin:
+        """Raises `Forbidden` unless the `Origin` header is the page's. Upgrades by cookie need it too."""
+        if origin not in self.origins:
             raise Forbidden("A request by cookie must come from the page of this server (Origin).")
 
     def require_own_page(self, method: str, *, cookie: str, origin: str | None, csrf: str | None) -> None:

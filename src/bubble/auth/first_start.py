@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from bubble.auth.drivers import is_disabled
-from bubble.auth.one_use import LOGIN_CODE_MS, OneUseSecrets
+from bubble.auth.one_use import OneUseSecrets
 from bubble.auth.secret_texts import check_admin_token, hash_of, new_token
 from bubble.protocol.errors import Conflict, NotFound
 from bubble.protocol.identifiers import new_id
@@ -31,7 +31,9 @@ class AdminAccess:
     login_code: str = field(repr=False)
 
 
-async def ensure_admin(store: BubbleStore, *, admin_token: str | None, clock: Clock) -> AdminAccess | None:
+async def ensure_admin(
+    store: BubbleStore, *, admin_token: str | None, login_ms: int, clock: Clock
+) -> AdminAccess | None:
     """Makes sure that there is an admin who can get in.
 
     With `admin_token`, that is the admin's token from now on, and one that was configured before is revoked. Without it an admin that
@@ -47,7 +49,7 @@ async def ensure_admin(store: BubbleStore, *, admin_token: str | None, clock: Cl
         return None
     token = new_token("user")
     await _add(store, token, name=_FIRST, clock=clock)
-    code = await OneUseSecrets(store, "login", lifetime_ms=LOGIN_CODE_MS, clock=clock).issue(ADMIN, by=None)
+    code = await OneUseSecrets(store, "login", lifetime_ms=login_ms, clock=clock).issue(ADMIN, by=None)
     return AdminAccess(token=token, login_code=code.secret)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final, Literal
+from typing import Literal
 
 from bubble.auth.drivers import is_disabled, narrowed, unauthenticated
 from bubble.auth.identity import Identity
@@ -14,11 +14,7 @@ from bubble.protocol.timestamps import Clock
 from bubble.store.base import BubbleStore
 from bubble.store.records import Credential
 
-__all__ = ["LOGIN_CODE_MS", "TICKET_MS", "IssuedSecret", "OneUseSecrets", "Spent"]
-
-#: Milliseconds for which they are good.
-LOGIN_CODE_MS: Final = 15 * 60_000
-TICKET_MS: Final = 30_000
+__all__ = ["IssuedSecret", "OneUseSecrets", "Spent"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

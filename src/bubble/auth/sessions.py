@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
 
 from bubble.auth.identity import Identity
+from bubble.auth.lifetimes import Lifetimes
 from bubble.auth.minting import check_mint
-from bubble.auth.one_use import LOGIN_CODE_MS, IssuedSecret, OneUseSecrets, Spent, listed
+from bubble.auth.one_use import IssuedSecret, OneUseSecrets, Spent, listed
 from bubble.auth.policy import Policy
 from bubble.auth.secret_texts import hash_of, new_secret
 from bubble.protocol.errors import InvalidRequest
@@ -16,10 +16,7 @@ from bubble.protocol.timestamps import Clock
 from bubble.store.base import BubbleStore
 from bubble.store.records import Credential
 
-__all__ = ["SESSION_MS", "OpenedSession", "Sessions"]
-
-#: Milliseconds for which a session is good, unless the server is told otherwise.
-SESSION_MS: Final = 14 * 24 * 60 * 60_000
+__all__ = ["OpenedSession", "Sessions"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +29,14 @@ class OpenedSession:
 
 
 class Sessions:
-    """Opens and ends sessions. `lifetime_ms` is how long one lasts at most."""
+    """Opens and ends sessions."""
 
-    def __init__(self, store: BubbleStore, policy: Policy, *, lifetime_ms: int, clock: Clock) -> None:
+    def __init__(self, store: BubbleStore, policy: Policy, *, lifetimes: Lifetimes, clock: Clock) -> None:
         self._store = store
         self._policy = policy
         self._clock = clock
-        self._lifetime_ms = lifetime_ms
-        self._codes = OneUseSecrets(store, "login", lifetime_ms=LOGIN_CODE_MS, clock=clock)
+        self._lifetime_ms = lifetimes.session_ms
+        self._codes = OneUseSecrets(store, "login", lifetime_ms=lifetimes.login_ms, clock=clock)
 
     async def start_login(self, principal_id: str, *, by: Identity | None) -> IssuedSecret:
         """A code that opens one session of the principal; without `by` it is the server itself that asks."""
