@@ -6,8 +6,8 @@ decoded and encoded again, so nothing unknown, doubled or malformed gets into a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Final, Literal, TypeAlias
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
@@ -16,7 +16,7 @@ from bubble.protocol import identifiers
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.identifiers import MAX_SEQ, NAME_PATTERN, RUN_ID_PATTERN, TOOL_CALL_ID_PATTERN
 from bubble.protocol.jsontext import JSONValue, dump_json, load_json, mask_lone_surrogates, refuse_duplicates
-from bubble.protocol.strict import check_wire_text, decode_strictly
+from bubble.protocol.strict import check_wire_text, decode_canonically
 from bubble.protocol.timestamps import parse_ms
 
 __all__ = [
@@ -71,6 +71,7 @@ class _Event(
     rename="camel",
     forbid_unknown_fields=True,
     omit_defaults=True,
+    gc=False,  # an event holds nothing that could hold it, and there are many
 ):
     pass
 
@@ -194,22 +195,22 @@ class _NativePart(msgspec.Struct, frozen=True):
 
 
 _PAYLOADS = ("part", "input", "output")
-_PART_DECODERS: dict[str, tuple[str, msgspec.json.Decoder[_AiSdkPart] | msgspec.json.Decoder[_NativePart]]] = {
-    "ai-sdk-v6": ("type", msgspec.json.Decoder(_AiSdkPart)),
-    "bubble-v1": ("kind", msgspec.json.Decoder(_NativePart)),
+_PART_DECODERS: Mapping[PartVersion, tuple[str, Callable[[Raw | bytes], object]]] = {
+    "ai-sdk-v6": ("type", msgspec.json.Decoder(_AiSdkPart).decode),
+    "bubble-v1": ("kind", msgspec.json.Decoder(_NativePart).decode),
 }
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[BubbleEvent] = msgspec.json.Decoder(BubbleEvent)
 
 
-class EncodedEvent(msgspec.Struct, frozen=True):
+class EncodedEvent(msgspec.Struct, frozen=True, gc=False):
     """An event beside its canonical JSON text (an object that begins with `{"type":`), ready to be stored."""
 
     event: BubbleEvent
     text: bytes
 
 
-class SequencedEvent(msgspec.Struct, frozen=True):
+class SequencedEvent(msgspec.Struct, frozen=True, gc=False):
     """A stored event: its place, its time, and its JSON text exactly as every reader gets it."""
 
     seq: int
@@ -228,9 +229,7 @@ class SequencedEvent(msgspec.Struct, frozen=True):
 
     def to_dict(self) -> dict[str, JSONValue]:
         """The wire form as plain Python data."""
-        value = load_json(self.text)
-        assert isinstance(value, dict)
-        return value
+        return cast("dict[str, JSONValue]", load_json(self.text))
 
     @classmethod
     def from_stored(cls, text: bytes) -> SequencedEvent:
@@ -298,20 +297,20 @@ def sequence_prefix(*, seq: int, created_at: str) -> bytes:
 def decode_event(text: bytes, *, path: str = "$") -> EncodedEvent:
     """The event that a JSON text says, any of the nine; `InvalidRequest` naming the field that is wrong."""
     check_wire_text(text, path=path)
-    event = decode_strictly(text, _decoder, raw_members=_PAYLOADS, path=path)
-    check_event(event, path=path)
-    return EncodedEvent(event, _encoder.encode(event))
+    event, canonical = decode_canonically(text, _decoder, raw_members=_PAYLOADS, path=path)
+    _CHECKS[type(event)](event, path)
+    return EncodedEvent(event, canonical)
 
 
-def encoded(event: BubbleEvent | Mapping[str, object] | EncodedEvent) -> EncodedEvent:
-    """An event in any form a Python caller may hold: a struct, or a mapping in wire form."""
+def encoded(event: BubbleEvent | Mapping[str, object] | EncodedEvent, *, path: str = "$") -> EncodedEvent:
+    """An event in any form a Python caller may hold: a struct, or a mapping in wire form; `InvalidRequest` as from `decode_event`."""
     if isinstance(event, EncodedEvent):
         return event
     try:
         text = dump_json(event) if isinstance(event, Mapping) else _encoder.encode(event)
     except (ValueError, TypeError) as error:
-        raise InvalidRequest(f"The event is not JSON: {error}.") from None
-    return decode_event(text)
+        raise InvalidRequest(f"`{path}` is not JSON: {error}.") from None
+    return decode_event(text, path=path)
 
 
 def _head_of(text: bytes) -> bytes:
@@ -325,33 +324,18 @@ def _from_stored(text: bytes) -> BubbleEvent:
 
 def check_event(event: BubbleEvent, *, path: str = "$") -> None:
     """What the shapes alone do not say: identifiers, the payload's discriminator, a reason beside an approval."""
-    if isinstance(event, MessagePart):
-        _check_run(event, path)
-        _check_part(event, path)
-    elif isinstance(event, ToolCallApproval | ToolCallResult):
-        _check_run(event, path)
-        identifiers.check_tool_call_id(event.tool_call_id, path=f"{path}.toolCallId")
-        if isinstance(event, ToolCallApproval) and event.approved and event.reason is not UNSET:
-            raise InvalidRequest(f"`{path}.reason` goes with a rejection only.")
-    elif isinstance(event, ParticipantJoined | ParticipantLeft | ThreadTitleUpdated):
-        identifiers.check_name(event.by_principal_id, path=f"{path}.byPrincipalId")
-        if not isinstance(event, ThreadTitleUpdated):
-            identifiers.check_name(event.principal_id, path=f"{path}.principalId")
-    else:
-        _check_run(event, path)
+    _CHECKS[type(event)](event, path)
 
 
-def _check_run(
-    event: RunStarted | RunFinished | MessagePart | ToolCallApproval | ToolCallResult | RunInterruptRequested, path: str
-) -> None:
-    identifiers.check_name(event.principal_id, path=f"{path}.principalId")
-    identifiers.check_run_id(event.run_id, path=f"{path}.runId")
+def _check_run(event: RunStarted | RunFinished | RunInterruptRequested, path: str) -> None:
+    _check_author_and_run(event.principal_id, event.run_id, path)
 
 
-def _check_part(event: MessagePart, path: str) -> None:
-    name, decoder = _PART_DECODERS[event.version]
+def _check_message_part(event: MessagePart, path: str) -> None:
+    _check_author_and_run(event.principal_id, event.run_id, path)
+    name, decode = _PART_DECODERS[event.version]
     try:
-        decoder.decode(event.part)
+        decode(event.part)
     except msgspec.DecodeError:
         _check_part_with_surrogates(event, name, path)
 
@@ -359,8 +343,48 @@ def _check_part(event: MessagePart, path: str) -> None:
 def _check_part_with_surrogates(event: MessagePart, name: str, path: str) -> None:
     masked, _ = mask_lone_surrogates(bytes(event.part))
     try:
-        _PART_DECODERS[event.version][1].decode(masked)
+        _PART_DECODERS[event.version][1](masked)
     except msgspec.DecodeError:
         raise InvalidRequest(
             f"`{path}.part` must be an object with a string `{name}` for version {event.version}."
         ) from None
+
+
+def _check_approval(event: ToolCallApproval, path: str) -> None:
+    _check_call(event, path)
+    if event.approved and event.reason is not UNSET:
+        raise InvalidRequest(f"`{path}.reason` goes with a rejection only.")
+
+
+def _check_call(event: ToolCallApproval | ToolCallResult, path: str) -> None:
+    _check_author_and_run(event.principal_id, event.run_id, path)
+    identifiers.check_tool_call_id(event.tool_call_id, path=f"{path}.toolCallId")
+
+
+def _check_participant(event: ParticipantJoined | ParticipantLeft, path: str) -> None:
+    identifiers.check_name(event.by_principal_id, path=f"{path}.byPrincipalId")
+    identifiers.check_name(event.principal_id, path=f"{path}.principalId")
+
+
+def _check_title(event: ThreadTitleUpdated, path: str) -> None:
+    identifiers.check_name(event.by_principal_id, path=f"{path}.byPrincipalId")
+
+
+def _check_author_and_run(principal_id: str, run_id: str, path: str) -> None:
+    # Asked first, so that the field's path is only put together where there is something to say.
+    if not (identifiers.is_name(principal_id) and identifiers.is_run_id(run_id)):
+        identifiers.check_name(principal_id, path=f"{path}.principalId")
+        identifiers.check_run_id(run_id, path=f"{path}.runId")
+
+
+_CHECKS: Final[Mapping[type, Callable[[Any, str], None]]] = {
+    RunStarted: _check_run,
+    RunFinished: _check_run,
+    MessagePart: _check_message_part,
+    ToolCallApproval: _check_approval,
+    ToolCallResult: _check_call,
+    RunInterruptRequested: _check_run,
+    ParticipantJoined: _check_participant,
+    ParticipantLeft: _check_participant,
+    ThreadTitleUpdated: _check_title,
+}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from functools import lru_cache
 
 from bubble.protocol.errors import InvalidRequest
 
@@ -16,6 +17,7 @@ __all__ = [
     "check_seq",
     "check_tool_call_id",
     "is_name",
+    "is_run_id",
     "new_id",
 ]
 
@@ -33,7 +35,23 @@ _TOOL_CALL_ID = re.compile(r"[^\x00-\x1f\x7f-\x9f]{1,256}")
 
 def is_name(text: str) -> bool:
     """Whether `text` may name a thread or a principal: 1–128 of `A-Z a-z 0-9 . _ : @ -`, a letter or digit first."""
+    return len(text) <= 128 and _names(text)
+
+
+def is_run_id(text: str) -> bool:
+    """Whether `text` may name a run: 1–256 characters, no control characters, no `~`."""
+    return len(text) <= 256 and _names_run(text)
+
+
+# The same few ids come again with every event. What is too long was turned away before, so the caches stay small.
+@lru_cache(maxsize=2048)
+def _names(text: str) -> bool:
     return _NAME.fullmatch(text) is not None
+
+
+@lru_cache(maxsize=2048)
+def _names_run(text: str) -> bool:
+    return _RUN_ID.fullmatch(text) is not None
 
 
 def check_name(text: str, *, path: str) -> str:
@@ -47,7 +65,7 @@ def check_name(text: str, *, path: str) -> str:
 
 def check_run_id(text: str, *, path: str) -> str:
     """`text` as a runId: 1–256 characters, no control characters, no `~`."""
-    if not _RUN_ID.fullmatch(text):
+    if not is_run_id(text):
         raise InvalidRequest(f"`{path}` must be 1 to 256 characters without control characters and without `~`.")
     return text
 

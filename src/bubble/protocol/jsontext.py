@@ -5,8 +5,7 @@ That leaves three things msgspec does not tell: a member given twice, invalid UT
 limit. And one thing it refuses that payloads may hold: a lone UTF-16 surrogate written as an escape.
 
 - `check_text` settles UTF-8 and nesting with a few `bytes.count` calls; only a text with many brackets is looked at closely.
-- `is_plainly_unique` proves "no member twice" by counting colons, as long as the envelope has no escape. Where that proof does not
-  apply, `refuse_duplicates` walks the members.
+- `refuse_duplicates` walks the members, where `strict` could not prove without a walk that none is given twice.
 - `mask_lone_surrogates` gives a text of the same length in which each lone surrogate escape is another escape, so that msgspec can
   check and decode the rest; `member_spans` then finds the original bytes of a raw member.
 """
@@ -56,6 +55,8 @@ def check_text(text: bytes) -> None:
             text.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ValueError(f"invalid UTF-8 at byte {error.start}") from None
+    if len(text) <= 2 * MAX_DEPTH:  # each level needs two brackets
+        return
     if text.count(b"{") + text.count(b"[") > MAX_DEPTH and _depth(text) > MAX_DEPTH:
         raise ValueError(f"nested deeper than {MAX_DEPTH}")
 

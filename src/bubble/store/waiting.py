@@ -42,7 +42,7 @@ async def append_and_wait(
     store.submit(
         AppendCommand(
             thread_id=thread_id,
-            events=[encoded(event) for event in events],
+            events=_encoded(events),
             done=done,
             guard=guard,
             idempotency=idempotency,
@@ -54,3 +54,9 @@ async def append_and_wait(
     if isinstance(result, BubbleError):
         raise result
     return result
+
+
+def _encoded(events: Sequence[BubbleEvent | Mapping[str, object] | EncodedEvent]) -> Sequence[EncodedEvent]:
+    if len(events) == 1:
+        return [encoded(events[0])]
+    return [encoded(event, path=f"$[{index}]") for index, event in enumerate(events)]
