@@ -1,0 +1,400 @@
+"""`BubbleConnection`: the client. A thin face; what it does is in `threads`, `events`, `administration`, `subscriptions`, `runs`."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AsyncExitStack
+from types import TracebackType
+from typing import Self
+
+import httpx2
+from msgspec import UNSET, Raw, UnsetType
+
+from bubble.client.administration import Administration
+from bubble.client.answers import ProtocolInfo, Ticket
+from bubble.client.backoff import Backoff
+from bubble.client.events import AnyEvent, EventLog, Unknown
+from bubble.client.follower import Follower
+from bubble.client.http import HttpClient
+from bubble.client.interrupts import InterruptWatch
+from bubble.client.listing import Listing
+from bubble.client.paths import server_url
+from bubble.client.runs import Run, RunServices
+from bubble.client.socket import SupervisedSocket
+from bubble.client.sockets import Sockets
+from bubble.client.subscriptions import GrantsSubscription, ThreadSubscription
+from bubble.client.supervision import beside
+from bubble.client.threads import Threads
+from bubble.client.tokens import TokenProvider, TokenSource
+from bubble.client.transport import Connector, Socket, websocket_connector
+from bubble.protocol.events import RunKind, SequencedEvent
+from bubble.protocol.identifiers import check_name, check_run_id, check_seq
+from bubble.protocol.limits import Limits
+from bubble.protocol.resources import (
+    DeploymentRole,
+    EventPage,
+    Grant,
+    GrantPage,
+    JoinPolicy,
+    Metadata,
+    MintedToken,
+    Principal,
+    PrincipalKind,
+    PrincipalPage,
+    PrincipalSummary,
+    RunPage,
+    RunStateName,
+    Thread,
+    ThreadPage,
+    Token,
+)
+from bubble.protocol.resources import Run as RunResource
+
+__all__ = ["BubbleConnection"]
+
+
+class BubbleConnection:
+    """A client of one server, as one principal. Use as `async with`.
+
+    `token` is a bearer, or a plain or coroutine function that gives one: it is asked at first use, every `refresh_every` seconds (sooner
+    for a JWT that ends sooner), and when the server refuses the one in use; open sockets go over to the new one. Errors are
+    `BubbleError`s. What may be repeated is, with backoff, for up to `retry_for` seconds; an append always may, since it carries an
+    idempotency key. `timeout` is what one answer may take, in seconds.
+
+    Subscriptions share one WebSocket, opened when first needed. Each keeps at most `buffer_events` events and `buffer_bytes` bytes that
+    its reader has not taken. `transport` and `connector` replace the network (see `bubble.testing.asgi`).
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        *,
+        token: TokenProvider,
+        timeout: float = 30.0,
+        retry_for: float = 30.0,
+        backoff: Backoff | None = None,
+        refresh_every: float = 300.0,
+        buffer_events: int = 4_096,
+        buffer_bytes: int = 8 * 1024 * 1024,
+        subscriptions_per_socket: int = Limits().subscriptions,
+        ssl_context: ssl.SSLContext | None = None,
+        transport: httpx2.AsyncBaseTransport | None = None,
+        connector: Connector | None = None,
+    ) -> None:
+        self.base_url = server_url(base_url)
+        self._tokens = TokenSource(token)
+        self._retry_for = retry_for
+        self._backoff = backoff or Backoff()
+        self._refresh_every = refresh_every
+        self._buffer_events = buffer_events
+        self._buffer_bytes = buffer_bytes
+        self._http = HttpClient(
+            self.base_url,
+            self._tokens,
+            transport=transport,
+            ssl_context=ssl_context,
+            timeout=timeout,
+            retry_for=retry_for,
+            backoff=self._backoff,
+        )
+        self._connector = connector or websocket_connector(ssl_context=ssl_context)
+        self._sockets = Sockets(self._new_socket, subscriptions_per_socket=subscriptions_per_socket)
+        self._threads = Threads(self._http)
+        self._events = EventLog(self._http)
+        self._administration = Administration(self._http)
+        self._interrupts = InterruptWatch(lambda thread_id, seq: self.subscribe_thread(thread_id, from_seq=seq))
+        self._principal_id: str | None = None
+        self._stack = AsyncExitStack()
+
+    # --- life -------------------------------------------------------------------------------------------------------------------
+
+    async def __aenter__(self) -> Self:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(self._http.close)
+            stack.push_async_callback(self._sockets.close)
+            if self._tokens.can_renew:
+                await stack.enter_async_context(beside(self._tokens.keep_fresh(every=self._refresh_every)))
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def _new_socket(self) -> SupervisedSocket:
+        return SupervisedSocket(self._open_socket, self._tokens, backoff=self._backoff)
+
+    async def _open_socket(self, token: str) -> Socket:
+        url = f"ws{self.base_url.removeprefix('http')}/v1/ws"
+        return await self._connector(url, {"Authorization": f"Bearer {token}"})
+
+    # --- who, and what ----------------------------------------------------------------------------------------------------------
+
+    async def who_am_i(self) -> Principal:
+        """The principal that the bearer stands for."""
+        return await self._http.get("/v1/whoami", Principal)
+
+    async def protocol(self) -> ProtocolInfo:
+        """What the server speaks: version, limits, extensions."""
+        return await self._http.get("/v1/protocol", ProtocolInfo)
+
+    async def mint_ticket(self) -> Ticket:
+        """A ticket that opens one WebSocket within 30 s, for a browser."""
+        return await self._http.post("/v1/ws/tickets", Ticket, b"{}")
+
+    async def _own_id(self) -> str:
+        if self._principal_id is None:
+            self._principal_id = (await self.who_am_i()).principal_id
+        return self._principal_id
+
+    # --- threads ----------------------------------------------------------------------------------------------------------------
+
+    async def create_thread(
+        self,
+        *,
+        title: str | None = None,
+        thread_id: str | None = None,
+        join_policy: JoinPolicy = "invite",
+        metadata: Metadata | None = None,
+        participants: Mapping[str, str] | None = None,
+    ) -> Thread:
+        """Creates a thread; the caller owns it. `participants` maps principals to roles. Choosing the id needs `threads.name`."""
+        return await self._threads.create(
+            thread_id=thread_id,
+            title=title,
+            join_policy=join_policy,
+            metadata=metadata,
+            participants=participants or {},
+        )
+
+    async def get_thread(self, thread_id: str) -> Thread:
+        """One thread, with its head and the caller's role. `NotFound` also where the caller may not know it."""
+        return await self._threads.get(thread_id)
+
+    def list_threads(self, *, query: str | None = None, limit: int | None = None) -> Listing[ThreadPage, Thread]:
+        """The threads that the caller can see, latest activity first; `limit` is the size of a page."""
+        return self._threads.listing(query=query, limit=limit)
+
+    async def update_thread(
+        self,
+        thread_id: str,
+        *,
+        title: str | UnsetType | None = UNSET,
+        join_policy: JoinPolicy | None = None,
+        metadata: Metadata | UnsetType | None = UNSET,
+    ) -> Thread:
+        """Changes what is given; None clears title or metadata."""
+        return await self._threads.update(thread_id, title=title, join_policy=join_policy, metadata=metadata)
+
+    async def delete_thread(self, thread_id: str) -> None:
+        """Deletes a thread for good; its id is never given again."""
+        await self._threads.delete(thread_id)
+
+    async def import_thread(
+        self,
+        thread_id: str,
+        events: Sequence[SequencedEvent | Raw | bytes],
+        *,
+        title: str | None = None,
+        join_policy: JoinPolicy = "invite",
+        metadata: Metadata | None = None,
+        owner: str | None = None,
+    ) -> Thread:
+        """Creates a thread with exactly these stored events, dense from seq 1. For admins; `owner` None makes it the caller's."""
+        texts = [each.text if isinstance(each, SequencedEvent) else bytes(each) for each in events]
+        return await self._threads.import_thread(
+            thread_id, texts, title=title, join_policy=join_policy, metadata=metadata, owner=owner
+        )
+
+    # --- events -----------------------------------------------------------------------------------------------------------------
+
+    async def append_event(
+        self, thread_id: str, event: AnyEvent, *, idempotency_key: str | None = None, expected_head: int | None = None
+    ) -> SequencedEvent:
+        """Appends one event, durable on return (spec 1, "Appending Events"). Sent again safely, under a key made here if none is given.
+
+        `expected_head` appends only if the head is that seq, else `Conflict` with `{"headSeq": N}` in its details.
+        """
+        return await self._events.append(thread_id, event, idempotency_key=idempotency_key, expected_head=expected_head)
+
+    async def append_events(
+        self,
+        thread_id: str,
+        events: Sequence[AnyEvent],
+        *,
+        idempotency_key: str | None = None,
+        expected_head: int | None = None,
+    ) -> Sequence[SequencedEvent]:
+        """Like `append_event` for several: all or none, consecutive seqs, in order; at most 1,000 and 8 MiB by default."""
+        return await self._events.append_many(
+            thread_id, events, idempotency_key=idempotency_key, expected_head=expected_head
+        )
+
+    async def get_event_page(
+        self,
+        thread_id: str,
+        *,
+        from_seq: int = 1,
+        to_seq: int | None = None,
+        limit: int | None = None,
+        wait_ms: int = 0,
+    ) -> EventPage:
+        """One page of stored events (spec 1, "Reading History over HTTP"); `wait_ms` up to 30,000 waits for one where there is none."""
+        return await self._events.page(thread_id, from_seq=from_seq, to_seq=to_seq, limit=limit, wait_ms=wait_ms)
+
+    def iter_events(
+        self, thread_id: str, *, from_seq: int = 1, to_seq: int | None = None, unknown: Unknown = "skip"
+    ) -> AsyncIterator[SequencedEvent]:
+        """The stored events up to `to_seq`, or to the head, page after page. It does not wait for new ones: see `subscribe_thread`."""
+        return self._events.iterate(thread_id, from_seq=from_seq, to_seq=to_seq, unknown=unknown)
+
+    def subscribe_thread(self, thread_id: str, *, from_seq: int = 1, unknown: Unknown = "skip") -> ThreadSubscription:
+        """Follows a thread: backlog from `from_seq`, then live events. `async with` it, then `async for`."""
+        follower = Follower(
+            check_name(thread_id, path="thread_id"),
+            from_seq=check_seq(from_seq, path="from_seq"),
+            max_events=self._buffer_events,
+            max_bytes=self._buffer_bytes,
+            keep_unknown=unknown == "keep",
+        )
+        return ThreadSubscription(self._sockets, follower, patience=self._retry_for)
+
+    def run(
+        self,
+        thread_id: str,
+        *,
+        kind: RunKind | None = None,
+        run_id: str | None = None,
+        snapshot_seq: int | None = None,
+        watch_interrupts: bool = False,
+    ) -> Run:
+        """A run as a block of code, finished however the block is left. `watch_interrupts` sets `run.interrupted` on request."""
+        return Run(
+            RunServices(
+                principal_id=self._own_id, events=self._events, sockets=self._sockets, interrupts=self._interrupts
+            ),
+            thread_id=check_name(thread_id, path="thread_id"),
+            run_id=None if run_id is None else check_run_id(run_id, path="run_id"),
+            kind=kind,
+            snapshot_seq=snapshot_seq,
+            watch_interrupts=watch_interrupts,
+        )
+
+    # --- grants, runs, cursors --------------------------------------------------------------------------------------------------
+
+    def subscribe_grants(self) -> GrantsSubscription:
+        """Follows the caller's own grants: how a bot discovers its threads. `async with` it, then `async for`."""
+        return GrantsSubscription(self._sockets, patience=self._retry_for)
+
+    def list_grants(self, thread_id: str, *, limit: int | None = None) -> Listing[GrantPage, Grant]:
+        """A thread's grants by principal, each with what others may know of the principal."""
+        return self._threads.grants(thread_id, limit=limit)
+
+    def my_grants(self, *, limit: int | None = None) -> Listing[GrantPage, Grant]:
+        """The caller's grants by thread."""
+        return self._threads.own_grants(limit=limit)
+
+    async def put_grant(self, thread_id: str, principal_id: str, role: str) -> Grant:
+        """Gives or changes a grant. `Conflict` for the last owner."""
+        return await self._threads.put_grant(thread_id, principal_id, role)
+
+    async def remove_grant(self, thread_id: str, principal_id: str) -> None:
+        """Takes a grant away; one's own to leave. `Conflict` for the last owner."""
+        await self._threads.remove_grant(thread_id, principal_id)
+
+    def list_runs(
+        self,
+        thread_id: str,
+        *,
+        state: RunStateName | None = None,
+        principal_id: str | None = None,
+        limit: int | None = None,
+    ) -> Listing[RunPage, RunResource]:
+        """A thread's runs by first seq: how a restarted producer finds what it left open."""
+        return self._threads.runs(thread_id, state=state, principal_id=principal_id, limit=limit)
+
+    async def get_cursor(self, thread_id: str) -> int:
+        """The caller's consumer cursor on the thread; 0 where it was never set."""
+        return await self._threads.get_cursor(thread_id)
+
+    async def advance_cursor(self, thread_id: str, seq: int) -> int:
+        """Moves the cursor forward to `seq` and tells where it is; a smaller `seq` changes nothing. `InvalidRequest` beyond the head."""
+        return await self._threads.advance_cursor(thread_id, seq)
+
+    # --- principals and tokens --------------------------------------------------------------------------------------------------
+
+    async def create_principal(
+        self,
+        principal_id: str | None = None,
+        *,
+        kind: PrincipalKind,
+        display_name: str | None = None,
+        deployment_role: DeploymentRole | None = None,
+        owner_principal_id: str | None = None,
+        metadata: Metadata | None = None,
+    ) -> Principal:
+        """Registers a principal; admins anybody, users their bots. `display_name` is by default the id."""
+        return await self._administration.create_principal(
+            principal_id,
+            kind=kind,
+            display_name=display_name,
+            deployment_role=deployment_role,
+            owner_principal_id=owner_principal_id,
+            metadata=metadata,
+        )
+
+    async def get_principal(self, principal_id: str) -> Principal | PrincipalSummary:
+        """One principal; of others a user sees a summary only."""
+        return await self._administration.get_principal(principal_id)
+
+    def list_principals(
+        self, *, owner: str | None = None, limit: int | None = None
+    ) -> Listing[PrincipalPage, Principal]:
+        """Principals by id; with `owner`, the bots of that user."""
+        return self._administration.list_principals(owner=owner, limit=limit)
+
+    async def update_principal(
+        self,
+        principal_id: str,
+        *,
+        display_name: str | None = None,
+        deployment_role: DeploymentRole | None = None,
+        disabled: bool | None = None,
+        metadata: Metadata | UnsetType | None = UNSET,
+    ) -> Principal:
+        """Changes what is given; metadata None clears it. Disabling ends the principal's sockets and refuses its tokens."""
+        return await self._administration.update_principal(
+            principal_id,
+            display_name=display_name,
+            deployment_role=deployment_role,
+            disabled=disabled,
+            metadata=metadata,
+        )
+
+    async def close_connections(self, principal_id: str) -> None:
+        """Closes a principal's sockets (4401). For admins."""
+        await self._administration.close_connections(principal_id)
+
+    async def mint_token(
+        self,
+        principal_id: str,
+        *,
+        name: str | None = None,
+        expires_at: str | None = None,
+        capabilities: Sequence[str] | None = None,
+        threads: Sequence[str] | None = None,
+    ) -> MintedToken:
+        """A new token; its secret is in this answer only. `expires_at` is RFC 3339; `capabilities` and `threads` narrow it."""
+        return await self._administration.mint_token(
+            principal_id, name=name, expires_at=expires_at, capabilities=capabilities, threads=threads
+        )
+
+    async def list_tokens(self, principal_id: str) -> Sequence[Token]:
+        """A principal's tokens, newest first, revoked ones included."""
+        return await self._administration.list_tokens(principal_id)
+
+    async def revoke_token(self, principal_id: str, token_id: str) -> None:
+        """Ends a token, what was made from it, and their sockets."""
+        await self._administration.revoke_token(principal_id, token_id)

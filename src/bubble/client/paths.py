@@ -1,0 +1,30 @@
+"""Addresses: of a server, of a resource. An id that cannot be one is refused here, so that it never becomes another path."""
+
+from __future__ import annotations
+
+from urllib.parse import quote, urlsplit
+
+from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.identifiers import check_name
+
+__all__ = ["principal_path", "server_url", "thread_path"]
+
+
+def server_url(url: str) -> str:
+    """The address of a server, possibly with a prefix, without a slash at its end. `InvalidRequest` for what is none."""
+    parts = urlsplit(url)
+    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
+        raise InvalidRequest(f'"{url}" is no address of a server: use one like https://bubble.example.com.')
+    if "@" in parts.netloc:
+        raise InvalidRequest("The address must not hold a password; the token is an option of its own.")
+    return url.rstrip("/")
+
+
+def thread_path(thread_id: str, rest: str = "") -> str:
+    """The path of a thread, or of something below it. `InvalidRequest` for what cannot be a threadId."""
+    return f"/v1/threads/{quote(check_name(thread_id, path='threadId'), safe='')}{rest}"
+
+
+def principal_path(principal_id: str, rest: str = "") -> str:
+    """The path of a principal, or of something below it. `InvalidRequest` for what cannot be a principalId."""
+    return f"/v1/principals/{quote(check_name(principal_id, path='principalId'), safe='')}{rest}"

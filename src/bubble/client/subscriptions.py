@@ -1,0 +1,142 @@
+"""What `subscribe_thread` and `subscribe_grants` give: async context managers that are their own iterators."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+from bubble.client.follower import Follower, SubscriptionStatistics
+from bubble.client.grants import GrantsReader
+from bubble.client.socket import SupervisedSocket
+from bubble.client.sockets import Sockets
+from bubble.protocol.errors import Unavailable
+from bubble.protocol.events import SequencedEvent
+from bubble.protocol.frames import GrantsChanged
+from bubble.protocol.resources import Grant
+
+__all__ = ["GrantsSubscription", "ThreadSubscription"]
+
+
+class _Subscription:
+    """Entering waits until the server confirmed; `patience` seconds at most, counted from the first try."""
+
+    def __init__(self, sockets: Sockets, *, patience: float) -> None:
+        self._sockets = sockets
+        self._patience = patience
+        self._socket: SupervisedSocket | None = None
+
+    async def _open(
+        self, attach: Callable[[], SupervisedSocket], is_open: Callable[[], bool], news: Follower | GrantsReader
+    ) -> None:
+        if self._socket is not None:
+            raise RuntimeError("A subscription is entered once.")
+        self._socket = attach()
+        try:
+            async with asyncio.timeout(self._patience):
+                while not is_open() and news.error is None:
+                    await news.wait()
+        except TimeoutError:
+            self._detach()
+            raise self._socket.last_problem or Unavailable("The server did not answer.") from None
+        except BaseException:
+            self._detach()
+            raise
+        if news.error is not None:
+            self._detach()
+            raise news.error
+
+    def _detach(self) -> None:
+        raise NotImplementedError
+
+
+class ThreadSubscription(_Subscription):
+    """The events of a thread from `from_seq` on, in order, none missing, none twice, across every reconnect.
+
+    Iterating raises `NotFound` when the thread is deleted or the caller may no longer see it, `Unauthenticated` when the bearer is
+    refused and there is no other, always after the events that came before. A reader that stops costs at most the buffer: the client
+    then stops following and catches up later.
+    """
+
+    def __init__(self, sockets: Sockets, follower: Follower, *, patience: float) -> None:
+        super().__init__(sockets, patience=patience)
+        self._follower = follower
+
+    @property
+    def thread_id(self) -> str:
+        """The thread."""
+        return self._follower.thread_id
+
+    @property
+    def through_seq(self) -> int:
+        """The head when the subscription was first registered: events up to it are backlog, later ones live (spec 2)."""
+        if self._follower.through_seq is None:
+            raise RuntimeError("The subscription has not been entered.")
+        return self._follower.through_seq
+
+    def statistics(self) -> SubscriptionStatistics:
+        """Counts since the beginning."""
+        return self._follower.statistics()
+
+    async def __aenter__(self) -> Self:
+        follower = self._follower
+        await self._open(lambda: self._sockets.follow(follower), lambda: follower.through_seq is not None, follower)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._detach()
+
+    def __aiter__(self) -> AsyncIterator[SequencedEvent]:
+        return self
+
+    async def __anext__(self) -> SequencedEvent:
+        while (event := self._follower.take()) is None:
+            await self._follower.wait()
+        return event
+
+    def _detach(self) -> None:
+        if self._socket is not None:
+            self._socket.detach(self._follower)
+        self._follower.fail(StopAsyncIteration())
+
+
+class GrantsSubscription(_Subscription):
+    """Changes of the caller's own grants: first `granted` for each one it holds, then whatever changes, reconnects included.
+
+    `grants` is what it holds now. Iterating raises `Unauthenticated` when the bearer is refused and there is no other.
+    """
+
+    def __init__(self, sockets: Sockets, *, patience: float) -> None:
+        super().__init__(sockets, patience=patience)
+        self._reader = GrantsReader()
+
+    @property
+    def grants(self) -> Mapping[str, Grant]:
+        """The grants that the caller holds now, by thread."""
+        return self._reader.grants
+
+    async def __aenter__(self) -> Self:
+        reader = self._reader
+        await self._open(lambda: self._sockets.follow_grants(reader), lambda: reader.is_open, reader)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._detach()
+
+    def __aiter__(self) -> AsyncIterator[GrantsChanged]:
+        return self
+
+    async def __anext__(self) -> GrantsChanged:
+        while (change := self._reader.take()) is None:
+            await self._reader.wait()
+        return change
+
+    def _detach(self) -> None:
+        if self._socket is not None:
+            self._socket.grants.detach(self._reader)
+        self._reader.fail(StopAsyncIteration())
