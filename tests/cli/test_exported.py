@@ -11,7 +11,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bubble.cli.exported import DamagedExport, ExportedGrant, ExportReader, ExportWriter, Header
-from bubble.protocol.events import MessagePart, RunFinished, RunStarted, SequencedEvent, encode_event, raw, sequence
+from bubble.protocol.events import (
+    BubbleEvent,
+    MessagePart,
+    RunFinished,
+    RunStarted,
+    SequencedEvent,
+    encode_event,
+    raw,
+    sequence,
+)
 from bubble.protocol.timestamps import format_ms
 
 START_MS = 1_778_070_896_789
@@ -19,7 +28,7 @@ START_MS = 1_778_070_896_789
 
 def stored_texts(parts: Sequence[bytes]) -> list[bytes]:
     """A run with these parts, as a server stores it."""
-    events = [
+    events: list[BubbleEvent] = [
         RunStarted(principal_id="bot", run_id="r"),
         *(MessagePart(principal_id="bot", run_id="r", part=msgspec.Raw(part), version="bubble-v1") for part in parts),
         RunFinished(principal_id="bot", run_id="r"),

@@ -130,6 +130,6 @@ def _flushed() -> int:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 1
     return 0

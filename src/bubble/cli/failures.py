@@ -37,6 +37,7 @@ class UsageProblem(CommandError):
 
 def exit_code_of(error: BaseException) -> int:
     """The exit code of a command that ended with this error."""
+    error = _first_of(error)
     if isinstance(error, SystemExit):
         return error.code if isinstance(error.code, int) else FAILED
     code = getattr(error, "exit_code", FAILED)
@@ -47,6 +48,7 @@ def sentence_of(error: BaseException) -> str:
     """What went wrong and what to do about it."""
     from bubble.protocol.errors import BubbleError
 
+    error = _first_of(error)
     if isinstance(error, CommandError):
         return str(error)
     if isinstance(error, BubbleError):
@@ -58,6 +60,13 @@ def sentence_of(error: BaseException) -> str:
     if isinstance(error, OSError):
         return _sentence_of_os_error(error)
     return f"This should not have happened ({type(error).__name__}: {error}); BUBBLE_DEBUG=1 shows where."
+
+
+def _first_of(error: BaseException) -> BaseException:
+    # Of what failed together in a task group, the first thing is as good a beginning as any.
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
 
 
 def _sentence_of_usage(error: typer.TyperException) -> str:

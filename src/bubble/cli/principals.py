@@ -22,12 +22,15 @@ app = typer.Typer(add_completion=False, name="principals", help="People, bots an
 @app.command("list")
 def list_principals(
     *,
+    owner: Annotated[
+        str | None, typer.Option("--owner", metavar="PRINCIPAL", help="Only the bots of this user.")
+    ] = None,
     limit: Annotated[int, typer.Option("--limit", "-n", min=1, help="At most so many.")] = 1_000,
     as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
-    """Everybody this server knows (for administrators)."""
-    principals = run_async(_list(profile, limit))
+    """Everybody this server knows (for administrators); with --owner, the bots of a user."""
+    principals = run_async(_list(profile, owner, limit))
     if as_json:
         write_json(principals)
         return
@@ -49,9 +52,9 @@ def list_principals(
     )
 
 
-async def _list(profile: str | None, limit: int) -> list[Principal]:
+async def _list(profile: str | None, owner: str | None, limit: int) -> list[Principal]:
     async with connected(profile) as bubble:
-        return await take(bubble.list_principals(), limit)
+        return await take(bubble.list_principals(owner=owner, limit=min(limit, 1_000)), limit)
 
 
 @app.command("create")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from bubble.cli.profiles import resolve_target
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 __all__ = ["connected", "run_async", "take"]
 
 T = TypeVar("T")
+
+# A person waits for an answer; a server that restarts is back by then.
+_RETRY_SECONDS: Final = 5.0
 
 
 def run_async(work: Coroutine[object, object, T]) -> T:
@@ -28,7 +31,7 @@ async def connected(profile: str | None) -> AsyncIterator[BubbleConnection]:
     from bubble.client import BubbleConnection
 
     target = resolve_target(profile)
-    async with BubbleConnection(target.url, token=target.token) as bubble:
+    async with BubbleConnection(target.url, token=target.token, retry_for=_RETRY_SECONDS) as bubble:
         yield bubble
 
 

@@ -9,26 +9,21 @@ import typer
 from msgspec import UNSET
 
 from bubble.cli.failures import CommandError, UsageProblem
+from bubble.cli.messages import message_run
 from bubble.cli.output import JsonOption, note, write_raw
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async
 from bubble.cli.threads import ThreadArgument
 from bubble.protocol.events import (
-    MessagePart,
-    RunFinished,
     RunInterruptRequested,
-    RunStarted,
     SequencedEvent,
     ToolCallApproval,
-    raw,
 )
-from bubble.protocol.identifiers import new_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from bubble.client import BubbleConnection
-    from bubble.protocol.events import BubbleEvent
 
 __all__ = ["approve_app", "interrupt_app", "post_app"]
 
@@ -72,24 +67,7 @@ def _text(words: Sequence[str]) -> str:
 
 async def _post(profile: str | None, thread_id: str, text: str) -> Sequence[SequencedEvent]:
     async with connected(profile) as bubble:
-        return await bubble.append_events(thread_id, message(await _me(bubble), new_id(), text))
-
-
-def message(principal_id: str, run_id: str, text: str) -> Sequence[BubbleEvent]:
-    """A whole run of a person that says `text` (spec 1, "Run Lifecycle" and "Streamed Output")."""
-    chunks = (
-        {"type": "text-start", "id": "1"},
-        {"type": "text-delta", "id": "1", "delta": text},
-        {"type": "text-end", "id": "1"},
-    )
-    return [
-        RunStarted(principal_id=principal_id, run_id=run_id, kind="user_input"),
-        *(
-            MessagePart(principal_id=principal_id, run_id=run_id, part=raw(chunk), version="ai-sdk-v6")
-            for chunk in chunks
-        ),
-        RunFinished(principal_id=principal_id, run_id=run_id, outcome="success"),
-    ]
+        return await bubble.append_events(thread_id, message_run(await _me(bubble), text))
 
 
 async def _me(bubble: BubbleConnection) -> str:

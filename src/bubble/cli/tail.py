@@ -56,12 +56,12 @@ async def _tail(
         if follow:
             await _follow(bubble, thread_id, first, raw=raw)
         elif first <= head:
-            async for event in bubble.iter_events(thread_id, from_seq=first, to_seq=head):
+            async for event in bubble.iter_events(thread_id, from_seq=first, to_seq=head, unknown="keep"):
                 _show(event, raw=raw)
 
 
 async def _follow(bubble: BubbleConnection, thread_id: str, first: int, *, raw: bool) -> None:
-    async with bubble.subscribe_thread(thread_id, from_seq=first) as events:
+    async with bubble.subscribe_thread(thread_id, from_seq=first, unknown="keep") as events:
         async for event in events:
             _show(event, raw=raw)
 

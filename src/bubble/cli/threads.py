@@ -44,7 +44,7 @@ def list_threads(
 
 async def _list(profile: str | None, *, query: str | None, limit: int) -> list[Thread]:
     async with connected(profile) as bubble:
-        return await take(bubble.list_threads(query=query), limit)
+        return await take(bubble.list_threads(query=query, limit=min(limit, 1_000)), limit)
 
 
 @app.command("create")

@@ -83,7 +83,7 @@ async def _export(profile: str | None, thread_id: str, file: IO[bytes]) -> int:
         file.write(writer.header(await _header(bubble, thread)))
         with progress("Exporting", total=thread.head_seq) as steps:
             if thread.head_seq:
-                async for event in bubble.iter_events(thread_id, from_seq=1, to_seq=thread.head_seq):
+                async for event in bubble.iter_events(thread_id, from_seq=1, to_seq=thread.head_seq, unknown="keep"):
                     file.write(writer.event(event.text))
                     steps.advance()
         if steps.done != thread.head_seq:
@@ -156,12 +156,28 @@ async def _import(
 ) -> tuple[Thread, Sequence[str]]:
     async with connected(profile) as bubble:
         thread = await bubble.import_thread(
-            thread_id, events, title=header.title, join_policy=header.join_policy, metadata=header.metadata
+            thread_id,
+            events,
+            title=header.title,
+            join_policy=header.join_policy,
+            metadata=header.metadata,
+            owner=await _owner(bubble, header),
         )
-        # Owners first: the last owner of a thread, at first the importer, cannot be given a smaller role.
+        # Owners first: the last owner of a thread, maybe the importer, cannot be given a smaller role.
         grants = sorted(header.grants, key=lambda grant: grant.role != "owner")
         missing = [grant.principal_id for grant in grants if not await _restored(bubble, thread_id, grant)]
         return thread, missing
+
+
+async def _owner(bubble: BubbleConnection, header: Header) -> str | None:
+    # The first of the thread's owners that is known here; where none is, the importer becomes the owner.
+    for grant in header.grants:
+        if grant.role == "owner":
+            try:
+                return (await bubble.get_principal(grant.principal_id)).principal_id
+            except NotFound:
+                continue
+    return None
 
 
 async def _restored(bubble: BubbleConnection, thread_id: str, grant: ExportedGrant) -> bool:

@@ -1,0 +1,82 @@
+"""`bubble demo`: see it work, or have it checked."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubble.cli.output import JsonOption, note, say, stdout_console, write_json
+from bubble.cli.remote import run_async
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubble.demo.play import Play
+    from bubble.demo.proof import Claim
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    add_completion=False, name="demo", help="See it work: people, a bot that streams, a reader that resumes."
+)
+
+
+@app.command()
+def demo(
+    *,
+    check: Annotated[
+        bool, typer.Option("--check", help="No show: play it fast, print the transcript, prove it.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """A fresh server in a temporary directory, one thread, two people and a bot that streams recorded replies.
+
+    One person follows live over a WebSocket. The other leaves in the middle of a reply and resumes by her cursor. In the end the log and
+    what both got are compared, event by event and byte by byte; exit code 1 if anything was lost, doubled or out of order.
+    """
+    live = stdout_console().is_terminal and not check and not as_json
+    start = time.monotonic()
+    play, claims = run_async(_perform(live=live))
+    if as_json:
+        write_json([{"claim": each.text, "holds": each.holds, "failure": each.failure or None} for each in claims])
+    else:
+        _tell(play, claims, live=live)
+        note(f"Done in {time.monotonic() - start:.1f} s; the server and its data are gone.")
+    if not all(each.holds for each in claims):
+        raise typer.Exit(1)
+
+
+async def _perform(*, live: bool) -> tuple[Play, Sequence[Claim]]:
+    from bubble.cli.spawned import spawned_server
+    from bubble.demo.play import Play
+
+    async with spawned_server() as server:
+        play = Play(server.url, server.admin_token, pace=1.0 if live else 0.0)
+        if not live:
+            return play, await play.perform()
+        return play, await _show(play)
+
+
+async def _show(play: Play) -> Sequence[Claim]:
+    from bubble.demo.view import show_until
+
+    done = asyncio.Event()
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(show_until(done, play.scene, stdout_console()))
+        try:
+            return await play.perform()
+        finally:
+            done.set()
+
+
+def _tell(play: Play, claims: Sequence[Claim], *, live: bool) -> None:
+    from bubble.demo.view import show_claims, transcript_lines
+
+    if not live:
+        for line in transcript_lines(play.scene.transcript.runs):
+            say(line)
+    say("")
+    show_claims(claims, stdout_console())
