@@ -32,10 +32,11 @@ class ErrorBody(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer(Generic[T]):
-    """An answer with more to it than its content. `status` None is the operation's ordinary one."""
+    """An answer with more to it than its content. `status` and `media_type` None are the operation's ordinary ones."""
 
     content: T
     status: int | None = None
+    media_type: bytes | None = None
     headers: Sequence[Header] = field(default=())
 
 

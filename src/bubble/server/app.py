@@ -1,18 +1,20 @@
 """The ASGI application: `create_app(settings)` for a server of its own, or to be mounted in another application.
 
-*Theory of operation.* The application is started by ASGI's lifespan, or by `async with app` where a host does not pass lifespan on. Starting
-opens the store, starts the hub and the background work; stopping undoes it in the reverse order. In between every request goes through
-one envelope (`envelope`), which answers errors, and one router made from the table of operations (`operations`).
+*Theory of operation.* The application is started by ASGI's lifespan, or by `async with app` where a host does not pass lifespan on.
+Starting opens the store, starts the hub and the background work; stopping undoes it in the reverse order. In between every request goes
+through one envelope (`envelope`), which answers errors, and one router made from the table of operations (`operations`).
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
 from typing import Literal, Self
 
+from starlette._utils import get_route_path
 from starlette.types import Receive, Scope, Send
 
 from bubble.auth.authenticator import Authenticator
@@ -21,22 +23,31 @@ from bubble.hub import Hub
 from bubble.protocol.errors import Unavailable
 from bubble.protocol.timestamps import Clock, system_clock
 from bubble.server.background import start_background_work
-from bubble.server.bootstrap import FirstStart, bootstrap
 from bubble.server.envelope import enclose
 from bubble.server.metrics import Metrics
-from bubble.server.origins import own_origins
+from bubble.server.operations import Operation
+from bubble.server.origins import browser_rules
 from bubble.server.rates import RequestRates
 from bubble.server.routes import OPERATIONS
 from bubble.server.routing import make_router
 from bubble.server.services import Services
 from bubble.server.settings import Settings
 from bubble.server.tracing import Tracing
+from bubble.server.websocket.endpoint import WebSocketEndpoint
 from bubble.store.base import BubbleStore
 from bubble.store.opening import open_store
 
-__all__ = ["BubbleApp", "create_app"]
+__all__ = ["BubbleApp", "FirstStart", "create_app"]
 
 State = Literal["new", "serving", "draining", "stopped"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstStart:
+    """What to tell the person who started the server, once: a link that logs a browser in, and the admin's token."""
+
+    login_url: str = field(repr=False)
+    token: str = field(repr=False)
 
 
 def create_app(
@@ -67,8 +78,9 @@ class BubbleApp:
         self._port = port
         self._clock = clock
         self._services: Services | None = None
+        self._sockets: WebSocketEndpoint | None = None
         self._stack = AsyncExitStack()
-        self._router = make_router(OPERATIONS, self._services_for_requests)
+        self._router = make_router(OPERATIONS, self._services_for)
 
     # --- life -------------------------------------------------------------------------------------------------------------------
 
@@ -91,9 +103,12 @@ class BubbleApp:
     async def startup(self) -> None:
         """Opens the store and starts everything. Raises what `open_store` raises."""
         async with AsyncExitStack() as stack:
-            store = self._given_store or await stack.enter_async_context(await _open(self.settings, self._clock))
+            store = self._given_store
+            if store is None:
+                store = await stack.enter_async_context(await _open(self.settings, self._clock))
             self._services = services = await self._assemble(store, stack)
-            self.first_start = await bootstrap(services)
+            self._sockets = WebSocketEndpoint(services)
+            self.first_start = await _first_start(services)
             stack.push_async_callback(start_background_work(services).close)
             self._stack = stack.pop_all()
         self.state = "serving"
@@ -103,8 +118,13 @@ class BubbleApp:
         policy = Policy.with_custom_roles(settings.roles)
         limits = settings.limits.limits()
         authenticator = Authenticator(
-            store, clock=self._clock, jwt=settings.jwt.jwt_settings() if settings.jwt is not None else None
+            store,
+            policy=policy,
+            clock=self._clock,
+            jwt=settings.jwt.jwt_settings() if settings.jwt is not None else None,
+            lifetimes=settings.sessions.lifetimes(),
         )
+        await stack.enter_async_context(authenticator)
         hub = Hub(store, policy, limits=limits, find_invalid=authenticator.find_invalid)
         await hub.start()
         stack.push_async_callback(hub.close)
@@ -119,8 +139,8 @@ class BubbleApp:
             metrics=Metrics(store=store.statistics, hub=hub.statistics),
             rates=RequestRates(rate=settings.rates.requests_per_second, burst=settings.rates.requests_burst),
             tracing=Tracing(),
+            browser=browser_rules(settings, port=self._port),
             url=settings.url(port=self._port),
-            origins=own_origins(settings, port=self._port),
         )
 
     async def drain(self) -> None:
@@ -139,8 +159,8 @@ class BubbleApp:
 
     # --- requests ---------------------------------------------------------------------------------------------------------------
 
-    def _services_for_requests(self) -> Services:
-        if self.state != "serving":
+    def _services_for(self, operation: Operation) -> Services:
+        if self.state != "serving" and not operation.while_draining:
             raise Unavailable("This server is not taking requests.")
         return self.services
 
@@ -169,9 +189,11 @@ class BubbleApp:
         await self._router(scope, receive, send)
 
     async def _websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
-        from bubble.server.websocket.endpoint import websocket_endpoint
-
-        await websocket_endpoint(self.services, scope, receive, send)
+        if self._sockets is None or get_route_path(scope) != "/v1/ws":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008, "reason": "no such route"})
+            return
+        await self._sockets(scope, receive, send)
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
@@ -184,6 +206,14 @@ class BubbleApp:
         await receive()
         await self.shutdown()
         await send({"type": "lifespan.shutdown.complete"})
+
+
+async def _first_start(services: Services) -> FirstStart | None:
+    chosen = services.settings.admin_token
+    access = await services.authenticator.ensure_admin(admin_token=chosen.get_secret_value() if chosen else None)
+    if access is None:
+        return None
+    return FirstStart(login_url=f"{services.url}/login?code={access.login_code}", token=access.token)
 
 
 async def _open(settings: Settings, clock: Clock) -> BubbleStore:

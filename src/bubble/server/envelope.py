@@ -1,4 +1,4 @@
-"""What every answer has, whatever is in it: protocol version, request id, the shape of errors, a line in the log, a place in the metrics."""
+"""What every answer has, whatever is in it: protocol version, request id, the shape of errors, a line in the log, a count."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ async def _answered(inside: Inside, scope: Scope, send: Send, exchange: Exchange
         return
     except BubbleError as error:
         await _refuse(error, send, exchange)
-    except Exception:
+    except Exception:  # noqa: BLE001 - whatever it was, the client gets an answer and the log gets the stack
         logger.exception("request failed", request_id=exchange.request_id.decode(), route=exchange.route)
         await _refuse(InternalError("The server failed at this request."), send, exchange)
 

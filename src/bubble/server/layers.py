@@ -115,5 +115,5 @@ def explain(error: ValidationError, model: type[BaseModel], given: Mapping[str, 
     where = f" (from {source})" if source else ""
     if first["type"] == "extra_forbidden":
         return f"`{name}`{where} is no option{_guess(name, dict.fromkeys(option_names(model)))}."
-    message = first["msg"].removeprefix("Value error, ")
+    message = first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"`{name}`{where}: {message}." if name else f"{message}."

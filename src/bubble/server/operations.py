@@ -35,8 +35,8 @@ _CAPITAL = re.compile(r"(?<!^)(?=[A-Z])")
 class Operation:
     """One method on one path. `errors` are the codes that come beside those that every operation of its kind has.
 
-    `size` names the limit of the body. `streams` marks a handler that sends its answer itself. `media_type` is that of a content that is
-    not JSON. `answer_schema`, where given, describes content that the return type does not tell.
+    A handler that takes or gives `bytes` takes or gives an event, unless `body_shape` or `media_type` say otherwise. `size` names the limit
+    of the body. `streams` marks a handler that sends its answer itself, `while_draining` one that answers to the last.
     """
 
     method: Method
@@ -55,14 +55,14 @@ class Operation:
     body: type[msgspec.Struct] | None
     takes_bytes: bool
     body_required: bool
-    body_schema: str | None
+    body_shape: type[msgspec.Struct] | None
     content: object
-    answer_schema: str | None
     media_type: str
     size: Size
     request_headers: Sequence[str]
     answer_headers: Sequence[str]
     streams: bool
+    while_draining: bool
     decoder: msgspec.json.Decoder[msgspec.Struct] | None = field(repr=False, compare=False)
 
     @property
@@ -82,7 +82,7 @@ class Operations:
 
     def include(self, other: Operations) -> None:
         """Takes over another table's operations."""
-        self._all.extend(other._all)  # noqa: SLF001 - of its own class
+        self._all.extend(other._all)
 
     def add(
         self,
@@ -96,13 +96,13 @@ class Operations:
         statuses: Sequence[int] = (),
         errors: Sequence[BubbleErrorCode] = (),
         body_required: bool = True,
-        body_schema: str | None = None,
-        answer_schema: str | None = None,
+        body_shape: type[msgspec.Struct] | None = None,
         media_type: str = "application/json",
         size: Size = "body_bytes",
         request_headers: Sequence[str] = (),
         answer_headers: Sequence[str] = (),
         streams: bool = False,
+        while_draining: bool = False,
     ) -> Callable[[Handler], Handler]:
         """Declares the decorated handler as an operation; its docstring is the description."""
 
@@ -128,14 +128,14 @@ class Operations:
                 body=body if is_struct else None,
                 takes_bytes=body is bytes,
                 body_required=body_required,
-                body_schema=body_schema,
+                body_shape=body_shape,
                 content=content,
-                answer_schema=answer_schema,
                 media_type=media_type,
                 size=size,
                 request_headers=request_headers,
                 answer_headers=answer_headers,
                 streams=streams,
+                while_draining=while_draining,
                 decoder=msgspec.json.Decoder(body) if is_struct else None,
             )
             _check(operation, hints)

@@ -12,6 +12,7 @@ from typing import Annotated, Literal, Self, TypeAlias
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from bubble.auth.jwt_settings import JwtSettings
+from bubble.auth.lifetimes import Lifetimes
 from bubble.protocol.limits import Limits
 
 __all__ = [
@@ -127,6 +128,7 @@ class StreamOptions(_Options):
     keep_alive: Duration = Field(
         default=15.0, gt=0, description="a comment on an idle stream of server-sent events so often"
     )
+    connections_per_principal: Count = Field(default=1_000, description="sockets of one principal, else 4429")
     high_water_bytes: Bytes = Field(
         default=256 * 1024, description="a connection is written to while less than this is waiting"
     )
@@ -141,9 +143,17 @@ class StreamOptions(_Options):
 class SessionOptions(_Options):
     """Browser sessions, login links and tickets (protocol, section 4)."""
 
-    lifetime: Duration = Field(default=30 * 86_400.0, gt=0, description="a browser session")
-    login_lifetime: Duration = Field(default=900.0, gt=0, description="a login link")
-    ticket_lifetime: Duration = Field(default=30.0, gt=0, description="a WebSocket ticket")
+    lifetime: Duration = Field(default=30 * 86_400.0, ge=1, description="a browser session, from its login")
+    login_lifetime: Duration = Field(default=900.0, ge=1, description="a login link")
+    ticket_lifetime: Duration = Field(default=30.0, ge=1, description="a WebSocket ticket")
+
+    def lifetimes(self) -> Lifetimes:
+        """The same in milliseconds."""
+        return Lifetimes(
+            session_ms=round(self.lifetime * 1000),
+            login_ms=round(self.login_lifetime * 1000),
+            ticket_ms=round(self.ticket_lifetime * 1000),
+        )
 
 
 class JwtOptions(_Options):

@@ -23,7 +23,7 @@ _DISCARDED_BYTES = 16 * 1024 * 1024
 _DISCARDING_SECONDS = 5.0
 
 
-class ClientGone(Exception):  # noqa: N818 - nobody's error
+class ClientGone(Exception):
     """The client left before its request was complete: there is nobody to answer."""
 
 

@@ -20,10 +20,10 @@ __all__ = ["make_router"]
 class _Path:
     """Everything that can be done on one path."""
 
-    def __init__(self, path: str, operations: Iterable[Operation], services: Callable[[], Services]) -> None:
+    def __init__(self, path: str, operations: Iterable[Operation], services: Callable[[Operation], Services]) -> None:
         self.path = path
         self._services = services
-        self._by_method = {operation.method: operation for operation in operations}
+        self._by_method: dict[str, Operation] = {operation.method: operation for operation in operations}
         if "GET" in self._by_method:
             self._by_method["HEAD"] = self._by_method["GET"]
 
@@ -32,11 +32,11 @@ class _Path:
         operation = self._by_method.get(scope["method"])
         if operation is None:
             raise WrongMethod(", ".join(sorted(self._by_method)))
-        await carry_out(operation, self._services(), scope, receive, send)
+        await carry_out(operation, self._services(operation), scope, receive, send)
 
 
-def make_router(operations: Iterable[Operation], services: Callable[[], Services]) -> Router:
-    """A router that raises `BubbleError`s; `services` is asked at each request."""
+def make_router(operations: Iterable[Operation], services: Callable[[Operation], Services]) -> Router:
+    """A router that raises `BubbleError`s; `services` is asked at each request, and may refuse it."""
     by_path = sorted(operations, key=_specificity)
     routes = [
         Route(path, endpoint=_Path(path, group, services))

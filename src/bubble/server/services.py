@@ -10,6 +10,7 @@ from bubble.protocol.timestamps import Clock
 
 if TYPE_CHECKING:
     from bubble.auth.authenticator import Authenticator
+    from bubble.auth.browser import BrowserRules
     from bubble.auth.policy import Policy
     from bubble.hub import Hub
     from bubble.server.metrics import Metrics
@@ -23,7 +24,7 @@ __all__ = ["Services"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The parts of a running server. `origins` are the ones that its own pages come from; `url` is where it is reached."""
+    """The parts of a running server; `url` is where it is reached."""
 
     settings: Settings
     store: BubbleStore
@@ -35,5 +36,10 @@ class Services:
     metrics: Metrics
     rates: RequestRates
     tracing: Tracing
+    browser: BrowserRules
     url: str
-    origins: frozenset[str]
+
+    @property
+    def origins(self) -> frozenset[str]:
+        """The origins that the server's own pages come from."""
+        return self.browser.origins

@@ -26,6 +26,7 @@ from pydantic_settings import (
 )
 
 from bubble.auth.policy import Policy
+from bubble.auth.secret_texts import check_admin_token
 from bubble.server.layers import (
     SettingsError,
     explain,
@@ -149,8 +150,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        if self.admin_token is not None and len(self.admin_token.get_secret_value()) < 32:
-            raise ValueError("BUBBLE_ADMIN_TOKEN must have at least 32 characters")
+        if self.admin_token is not None:
+            check_admin_token(self.admin_token.get_secret_value())
         if (self.tls_certificate is None) != (self.tls_key is None):
             raise ValueError("tls_certificate and tls_key go together")
         if self.public_url is not None and not _is_public_url(self.public_url):

@@ -1,0 +1,12 @@
+"""The operations of the HTTP API, by what they are about."""
+
+from __future__ import annotations
+
+from bubble.server.operations import Operations
+from bubble.server.routes import credentials, events, grants, pages, principals, runs, service, sessions, threads
+
+__all__ = ["OPERATIONS"]
+
+OPERATIONS = Operations()
+for module in (service, threads, events, grants, runs, principals, credentials, sessions, pages):
+    OPERATIONS.include(module.OPERATIONS)
