@@ -121,14 +121,20 @@ class Run:
         """Ends the run now, durably. Leaving the block afterwards does nothing more."""
         if self._finished:
             return
+        end = RunFinished(principal_id=self._principal_id, run_id=self.run_id, outcome=outcome)
         try:
             await self._end_text()
+            await self._outbox.put(encoded(end))
             await self._outbox.drain()
-        except Exception:
+        except Exception as failure:
             # Something before it could not be appended; the run has to end all the same.
-            await self._append_end(outcome)
+            try:
+                await self._append(end)
+            except BubbleError as another:
+                failure.add_note(f"The run could not be finished either: {another}")
             raise
-        await self._append_end(outcome)
+        finally:
+            self._finished = True
 
     async def _end_text(self) -> None:
         if self._open_text is not None:
@@ -189,10 +195,6 @@ class Run:
             principal_id=self._principal_id, run_id=self.run_id, kind=self._kind, snapshot_seq=self._snapshot_seq
         )
         self._started_seq = (await self._append(event)).seq
-
-    async def _append_end(self, outcome: Outcome) -> None:
-        await self._append(RunFinished(principal_id=self._principal_id, run_id=self.run_id, outcome=outcome))
-        self._finished = True
 
     async def _append(self, event: AnyEvent) -> SequencedEvent:
         return await self._services.events.append(self.thread_id, event)

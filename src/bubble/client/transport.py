@@ -20,7 +20,7 @@ from bubble.protocol.errors import (
     Unavailable,
 )
 
-__all__ = ["Connector", "Socket", "SocketClosed", "websocket_connector"]
+__all__ = ["Connector", "Socket", "SocketClosed", "handshake_refusal", "websocket_connector"]
 
 _logger = logging.getLogger("bubble.client.websocket")
 
@@ -104,7 +104,9 @@ def websocket_connector(
                 logger=_logger,
             )
         except InvalidStatus as refused:
-            raise _refusal(url, refused.response.status_code, refused.response.headers.get("Retry-After")) from None
+            raise handshake_refusal(
+                url, refused.response.status_code, refused.response.headers.get("Retry-After")
+            ) from None
         except InvalidURI as error:
             raise InvalidRequest(f"{url} is no address of a WebSocket: {error}.") from None
         except (OSError, EOFError, TimeoutError, InvalidHandshake) as error:
@@ -114,7 +116,8 @@ def websocket_connector(
     return open_websocket
 
 
-def _refusal(url: str, status: int, retry_after: str | None) -> BubbleError:
+def handshake_refusal(url: str, status: int, retry_after: str | None) -> BubbleError:
+    """What an HTTP status instead of a WebSocket means."""
     message = f"{url} answered {status} instead of opening a WebSocket."
     if status == 429:
         seconds = float(retry_after) if retry_after is not None and retry_after.isdigit() else 1.0
