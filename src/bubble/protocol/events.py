@@ -242,7 +242,7 @@ class SequencedEvent(msgspec.Struct, frozen=True, gc=False):
         """The stored event that `text` (wire JSON, members in any order) says; `InvalidRequest` if it says none."""
         envelope = _envelope(text)
         rest = b",".join(
-            b'"%s":%s' % (name.encode(), text[first:end])
+            b"%s:%s" % (dump_json(name), text[first:end])
             for name, (first, end) in refuse_duplicates(text).items()
             if name not in ("seq", "createdAt")
         )

@@ -85,6 +85,9 @@ class AuthRefresh(_Frame, frozen=True, kw_only=True, tag="auth.refresh"):
 
     token: str
 
+    def __repr__(self) -> str:
+        return "AuthRefresh(token=...)"  # what is printed ends up in logs
+
 
 ClientFrame: TypeAlias = (
     ThreadSubscribe | ThreadUnsubscribe | ThreadAppend | GrantsSubscribe | GrantsUnsubscribe | AuthRefresh

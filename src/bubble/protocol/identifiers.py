@@ -55,7 +55,7 @@ def _names_run(text: str) -> bool:
 
 
 def check_name(text: str, *, path: str) -> str:
-    """`text` as a threadId or principalId, or `InvalidRequest` naming `path`. `system:` is the server's own."""
+    """`text` as a threadId or principalId, or `InvalidRequest` naming `path`. That `system:` is reserved is for the doors to see."""
     if not is_name(text):
         raise InvalidRequest(
             f"`{path}` must be 1 to 128 of `A-Z a-z 0-9 . _ : @ -`, beginning with a letter or a digit."

@@ -36,14 +36,16 @@ else:
 
 MAX_DEPTH = 512
 
-_STRING = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_TOKEN = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\],]', re.DOTALL)
+# Possessive, and content with a string that never ends: whatever the text, one pass over it.
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_SPACE = re.compile(r"[ \t\r\n]*")
 _HEX2 = rb"[0-9a-fA-F]{2}"
 _SURROGATES = re.compile(
     rb"(\\\\)"
     rb"|(\\u[dD][89abAB]" + _HEX2 + rb"\\u[dD][c-fC-F]" + _HEX2 + rb")"
     rb"|\\u[dD][89a-fA-F]" + _HEX2
 )
+_values = json.JSONDecoder(parse_int=str, parse_float=str)  # numbers are only passed over, however long
 _NOT_BRACKETS = bytes(value for value in range(256) if value not in b"{}[]")
 _STEPS = bytes.maketrans(b"{[}]", b"\x01\x01\xff\xff")
 
@@ -68,15 +70,11 @@ def _depth(text: bytes) -> int:
 
 def mask_lone_surrogates(text: bytes) -> tuple[bytes, list[int]]:
     """A text of equal length without lone surrogate escapes, and the offsets where they stood."""
-    offsets: list[int] = []
-
-    def masked(match: re.Match[bytes]) -> bytes:
-        if match.group(1) or match.group(2):
-            return match.group()
-        offsets.append(match.start())
-        return b"\\u0020"
-
-    return _SURROGATES.sub(masked, text), offsets
+    offsets = [match.start() for match in _SURROGATES.finditer(text) if match.lastindex is None]
+    masked = bytearray(text)
+    for offset in offsets:
+        masked[offset : offset + 6] = b"\\u0020"
+    return bytes(masked), offsets
 
 
 def member_spans(text: bytes, start: int = 0) -> Iterator[tuple[str, int, int]]:
@@ -84,30 +82,24 @@ def member_spans(text: bytes, start: int = 0) -> Iterator[tuple[str, int, int]]:
 
     `text` must already be known to be valid JSON with an object at `start` (leading white space allowed).
     """
-    depth, name, value_at = 0, None, 0
-    for token in _TOKEN.finditer(text, start):
-        kind = text[token.start()]
-        if kind in b"{[":
-            depth += 1
-        elif kind in b"}]":
-            depth -= 1
-        if depth == 1 and kind == 0x22 and name is None:
-            name = str(json.loads(token.group()))
-            value_at = text.index(b":", token.end()) + 1
-        elif name is not None and ((depth == 1 and kind == 0x2C) or depth == 0):
-            first, end = _trimmed(text, value_at, token.start())
-            yield name, first, end
-            name = None
-        if depth == 0:
-            return
+    plain = text.decode("latin-1")  # one character per byte, so that places agree
+    at = _past_space(plain, _past_space(plain, start) + 1)
+    while plain[at] != "}":
+        name_at = at
+        name, at = _values.raw_decode(plain, at)
+        if not plain.isascii():
+            name = json.loads(text[name_at:at])
+        first = _past_space(plain, plain.index(":", at) + 1)
+        _, end = _values.raw_decode(plain, first)
+        yield name, first, end
+        at = _past_space(plain, end)
+        if plain[at] == ",":
+            at = _past_space(plain, at + 1)
 
 
-def _trimmed(text: bytes, start: int, end: int) -> tuple[int, int]:
-    while text[start] in b" \t\r\n":
-        start += 1
-    while text[end - 1] in b" \t\r\n":
-        end -= 1
-    return start, end
+def _past_space(plain: str, at: int) -> int:
+    match = _SPACE.match(plain, at)
+    return at if match is None else match.end()
 
 
 def refuse_duplicates(text: bytes, start: int = 0, *, path: str = "$") -> dict[str, tuple[int, int]]:

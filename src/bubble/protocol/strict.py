@@ -13,6 +13,7 @@ the shortest way that JSON has. A text that is no longer than that has no room f
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 from typing import TypeVar
 
@@ -83,7 +84,7 @@ def _decode_with_surrogates(
         raise InvalidRequest(_located(str(error), path)) from None
     spans = _unique_spans(text, path)
     raws = {name: spans[name] for name in raw_members if name in spans}
-    if not all(any(first <= offset < end for first, end in raws.values()) for offset in offsets):
+    if sum(bisect_left(offsets, end) - bisect_left(offsets, first) for first, end in raws.values()) < len(offsets):
         raise InvalidRequest(f"`{path}` has a lone surrogate outside of a payload.")
     for name, (first, end) in raws.items():
         msgspec.structs.force_setattr(value, name, msgspec.Raw(text[first:end]))  # type: ignore[arg-type]
@@ -93,7 +94,7 @@ def _decode_with_surrogates(
 def _unique_spans(text: bytes, path: str) -> dict[str, tuple[int, int]]:
     try:
         return refuse_duplicates(text, path=path)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidRequest(f"{error}.") from None
 
 

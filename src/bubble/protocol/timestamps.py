@@ -13,7 +13,7 @@ __all__ = ["Clock", "format_ms", "parse_ms", "system_clock"]
 
 Clock: TypeAlias = Callable[[], int]
 
-_SHAPE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")
+_SHAPE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", re.ASCII)
 
 
 def system_clock() -> int:
