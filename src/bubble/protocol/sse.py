@@ -1,9 +1,9 @@
 """Server-sent events: the encoder, and an incremental decoder (WHATWG HTML, section 9.2 "Server-sent events").
 
-*Theory of operation.* The decoder has two stages. The first cuts bytes into lines, wherever the chunks happen to be cut: a line ends with LF,
-CR or CRLF, and a CR at the end of a chunk ends its line at once, while a LF that then begins the next chunk belongs to it. The second is
-the field table of the standard: `data` lines gather, `id` sticks, an empty line dispatches what has data. What is left when the
-stream ends without an empty line is dropped, as the standard says: it may be half an event.
+*Theory of operation.* The decoder has two stages. The first cuts bytes into lines, wherever the chunks happen to be cut: a line ends
+with LF, CR or CRLF; a CR at the end of a chunk ends its line at once, and a LF that then begins the next chunk belongs to it. The second
+is the field table of the standard: `data` lines gather, `id` sticks, an empty line dispatches what has data. What is left when the stream
+ends without an empty line is dropped, as the standard says: it may be half an event.
 """
 
 from __future__ import annotations
@@ -64,8 +64,8 @@ def _checked_id(id: str) -> str:
 class SseDecoder:
     """Bytes in, events out. `max_bytes` bounds what an unfinished event may hold.
 
-    `retry_ms` is the reconnection time that the stream asked for last, None if it did not. `last_event_id` is the id to resume from: that of
-    the last dispatched block.
+    `retry_ms` is the reconnection time that the stream asked for last, None if it did not. `last_event_id` is the id to resume from: that
+    of the last finished block.
     """
 
     def __init__(self, *, max_bytes: int = 16 * 1024 * 1024, last_event_id: str = "") -> None:
@@ -136,13 +136,14 @@ class SseDecoder:
         if line.startswith(b":"):
             return None
         name, _, value = line.partition(b":")
+        if name == b"data":
+            self._size += len(line)
+            self._check(self._size)
         self._field(name, value.removeprefix(b" ").decode("utf-8", "replace"))
         return None
 
     def _field(self, name: bytes, value: str) -> None:
         if name == b"data":
-            self._size += len(value) + 1
-            self._check(self._size)
             self._data.append(value)
         elif name == b"event":
             self._event = value
