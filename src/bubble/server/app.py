@@ -141,12 +141,14 @@ class BubbleApp:
             tracing=Tracing(),
             browser=browser_rules(settings, port=self._port),
             url=settings.url(port=self._port),
+            draining=asyncio.Event(),
         )
 
     async def drain(self) -> None:
         """Takes no more work: `readyz` says no, open sockets are told to come back elsewhere, appends in flight are committed."""
         if self.state == "serving":
             self.state = "draining"
+            self.services.draining.set()
             self.services.hub.drain()
             await asyncio.sleep(0)
 

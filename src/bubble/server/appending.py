@@ -22,7 +22,7 @@ _elements = msgspec.json.Decoder(list[Raw])
 
 
 def decode_appendable(text: bytes, *, limits: Limits, path: str = "$") -> EncodedEvent:
-    """The event that a client wants to append. `InvalidRequest` for shapes that only the server writes, `PayloadTooLarge` over the limit."""
+    """The event that a client wants to append. `InvalidRequest` for shapes that only the server writes."""
     if len(text) > limits.event_bytes:
         raise PayloadTooLarge(f"`{path}` has {len(text)} bytes; an event has at most {limits.event_bytes}.")
     event = decode_event(text, path=path)

@@ -21,9 +21,10 @@ if TYPE_CHECKING:
     from bubble.server.metrics import Metrics
     from bubble.server.tracing import Tracing
 
-__all__ = ["Exchange", "WrongMethod", "enclose", "exchange_of", "request_id_of"]
+__all__ = ["Exchange", "WrongMethod", "enclose", "exchange_of", "request_id_of", "standing_headers"]
 
 _VERSION: Header = (b"bubble-protocol-version", b"%d" % PROTOCOL_VERSION)
+_NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
 _SANE_ID = re.compile(rb"[A-Za-z0-9._\-]{1,128}")
 _UNROUTED = "-"
 
@@ -54,7 +55,12 @@ class Exchange:
 
     def headers(self) -> list[Header]:
         """The headers of every answer."""
-        return [_VERSION, (b"x-request-id", self.request_id)]
+        return [_VERSION, _NO_SNIFFING, (b"x-request-id", self.request_id)]
+
+
+def standing_headers() -> list[Header]:
+    """The headers of an answer to what was no request yet."""
+    return [_VERSION, _NO_SNIFFING, (b"x-request-id", _new_id())]
 
 
 def exchange_of(scope: Scope) -> Exchange:
@@ -68,6 +74,10 @@ def request_id_of(headers: list[Header]) -> bytes:
     for name, value in headers:
         if name == b"x-request-id" and _SANE_ID.fullmatch(value):
             return value
+    return _new_id()
+
+
+def _new_id() -> bytes:
     return secrets.token_hex(8).encode("ascii")
 
 

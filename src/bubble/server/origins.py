@@ -16,7 +16,7 @@ def browser_rules(settings: Settings, *, port: int | None = None) -> BrowserRule
     """The rules for the public origin; for a server that only this machine reaches, for each name that the machine has for itself."""
     url = settings.url(port=port)
     origins = {url}
-    if settings.public_url is None and settings.is_loopback:
+    if settings.has_local_names:
         own = urlsplit(url)
         origins.update(f"{own.scheme}://{name}:{own.port}" for name in _OWN_NAMES)
     return BrowserRules(origins=frozenset(origins))

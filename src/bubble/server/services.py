@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,7 +25,7 @@ __all__ = ["Services"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The parts of a running server; `url` is where it is reached."""
+    """The parts of a running server; `url` is where it is reached, `draining` is set once it takes no more work."""
 
     settings: Settings
     store: BubbleStore
@@ -38,6 +39,7 @@ class Services:
     tracing: Tracing
     browser: BrowserRules
     url: str
+    draining: asyncio.Event
 
     @property
     def origins(self) -> frozenset[str]:

@@ -48,6 +48,7 @@ from bubble.store.admission import RunIntegrity
 
 __all__ = ["Setting", "Settings", "SettingsError"]
 
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - named here to be told apart
 _LOOPBACK = frozenset({"127.0.0.1", "localhost", "::1"})
 _config: ContextVar[Path | None] = ContextVar("bubble_config", default=None)
 _given: ContextVar[Mapping[str, str]] = ContextVar("bubble_given")
@@ -174,11 +175,17 @@ class Settings(BaseSettings):
         """What the server itself speaks."""
         return "http" if self.tls_certificate is None else "https"
 
+    @property
+    def has_local_names(self) -> bool:
+        """Whether this machine's browsers may reach the server under any name that the machine has for itself."""
+        return self.public_url is None and (self.is_loopback or self.host in _WILDCARDS)
+
     def url(self, *, port: int | None = None) -> str:
         """Where browsers reach the server, without a trailing slash; `port` is the one that was bound."""
         if self.public_url is not None:
             return self.public_url.rstrip("/")
-        host = f"[{self.host}]" if ":" in self.host else self.host
+        named = _WILDCARDS.get(self.host, self.host)
+        host = f"[{named}]" if ":" in named else named
         return f"{self.scheme}://{host}:{self.port if port is None else port}"
 
     def describe(self) -> Sequence[Setting]:

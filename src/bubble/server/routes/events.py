@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
-from typing import Annotated, TypeVar
+from collections.abc import Coroutine
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
@@ -146,13 +146,17 @@ async def get_events(call: Call, thread_id: str, query: ReadEvents) -> EventPage
     if page.events or not query.wait_ms or (query.to_seq is not None and query.to_seq < query.from_seq):
         return page
     exchange_of(call.scope).is_stream = True
-    await _unless_gone(
-        call,
-        call.services.hub.wait_for_events(
-            thread_id, from_seq=query.from_seq, guard=call.guard, timeout_ms=query.wait_ms
-        ),
-    )
+    await _while_wanted(call, _hold(call, thread_id, query))
     return await read_page(call, thread_id, query)
+
+
+async def _hold(call: Call, thread_id: str, query: ReadEvents) -> None:
+    hub = call.services.hub
+    waiting = asyncio.ensure_future(
+        hub.wait_for_events(thread_id, from_seq=query.from_seq, guard=call.guard, timeout_ms=query.wait_ms)
+    )
+    draining = asyncio.ensure_future(call.services.draining.wait())
+    await _first_of(waiting, draining)  # a draining server answers at once with what there is
 
 
 async def read_page(call: Call, thread_id: str, query: ReadEvents) -> EventPage:
@@ -172,24 +176,30 @@ async def read_page(call: Call, thread_id: str, query: ReadEvents) -> EventPage:
     )
 
 
-async def _unless_gone(call: Call, work: Awaitable[None]) -> None:
+async def _while_wanted(call: Call, work: Coroutine[object, object, None]) -> None:
     """Waits for `work`; stops it and raises `ClientGone` if the client leaves first."""
-    waiting = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_disconnect(call))
+    await _first_of(asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(call)))
+
+
+async def _first_of(*tasks: asyncio.Future[Any]) -> None:
+    """Waits for the first to end, raises what it raised, and ends the others."""
     try:
-        await asyncio.wait([waiting, leaving], return_when=asyncio.FIRST_COMPLETED)
-        if not waiting.done():
-            raise ClientGone
-        await waiting
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
     finally:
-        waiting.cancel()
-        leaving.cancel()
-        await asyncio.wait([waiting, leaving])
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        for task in tasks:  # looked at, so that asyncio does not report them as forgotten
+            if not task.cancelled():
+                task.exception()
 
 
 async def _disconnect(call: Call) -> None:
     while (await call.receive())["type"] != "http.disconnect":
         pass
+    raise ClientGone
 
 
 @OPERATIONS.add(
@@ -211,7 +221,7 @@ async def stream_events(call: Call, thread_id: str, query: FollowEvents) -> None
     try:
         await stream.open(thread_id, from_seq=_start_of(call, query))
         exchange_of(call.scope).is_stream = True
-        await _unless_gone(call, _send_stream(call, stream))
+        await _while_wanted(call, _send_stream(call, stream))
     finally:
         stream.close()
 

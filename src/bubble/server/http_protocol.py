@@ -1,0 +1,91 @@
+"""uvicorn's HTTP protocol, with two guards that it leaves to a proxy: how long headers may take, and how long they may be.
+
+A connection whose request line and headers do not arrive in time, or do not end, is answered and closed; so nobody holds memory or a place
+by sending one byte a minute.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+
+from bubble.protocol.errors import InvalidRequest
+from bubble.server.answers import error_body
+from bubble.server.envelope import standing_headers
+
+__all__ = ["BubbleHttpProtocol"]
+
+HEADER_SECONDS: Final = 20.0
+HEADER_BYTES: Final = 64 * 1024
+
+
+class BubbleHttpProtocol(HttpToolsProtocol):
+    """One HTTP connection."""
+
+    _timer: asyncio.TimerHandle | None = None
+    _in_headers = False
+    _header_bytes = 0
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._arm()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._disarm()
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self._in_headers:
+            return
+        # Nearly every request comes whole and never gets here.
+        self._header_bytes += len(data)
+        if self._header_bytes > HEADER_BYTES:
+            self._refuse(431, f"The headers have more than {HEADER_BYTES} bytes.")
+        elif self._timer is None:
+            self._arm()
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_headers = True
+        self._header_bytes = 0
+
+    def on_headers_complete(self) -> None:
+        self._in_headers = False
+        self._disarm()
+        super().on_headers_complete()
+
+    def send_400_response(self, msg: str) -> None:
+        self._refuse(400, msg)
+
+    def _arm(self) -> None:
+        self._timer = self.loop.call_later(HEADER_SECONDS, self._too_slow)
+
+    def _disarm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _too_slow(self) -> None:
+        self._timer = None
+        if self._in_headers:
+            self._refuse(408, f"The headers did not arrive within {HEADER_SECONDS:g} s.")
+        elif not self.transport.is_closing():  # nothing came at all
+            self.transport.close()
+
+    def _refuse(self, status: int, message: str) -> None:
+        if self.transport.is_closing():
+            return
+        body = error_body(InvalidRequest(message))
+        headers = [
+            (b"content-type", b"application/json"),
+            (b"content-length", b"%d" % len(body)),
+            (b"connection", b"close"),
+            *self.server_state.default_headers,
+            *standing_headers(),
+        ]
+        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+        self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[status], lines, body))
+        self.transport.close()

@@ -1,0 +1,155 @@
+"""A server of its own: `serve(settings)` binds, runs until it is told to stop, and stops without losing anything.
+
+Stopping, on SIGTERM or SIGINT: no new connection is taken, `readyz` says no, open sockets are told to come back elsewhere (1012), requests
+in flight are answered, appends are committed. A second signal ends the waiting.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import uvicorn
+
+from bubble.server.app import BubbleApp, FirstStart, create_app
+from bubble.server.http_protocol import BubbleHttpProtocol
+from bubble.server.logs import configure_logging, logger
+from bubble.server.settings import Settings, SettingsError
+from bubble.server.websocket.uvicorn_skin import BubbleWebSocketProtocol
+
+__all__ = ["Started", "run", "serve"]
+
+_BACKLOG = 2_048
+_KEEP_ALIVE_SECONDS = 75  # longer than a proxy keeps its own connections, so that the proxy is the one that closes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Started:
+    """A server that takes requests now. `first_start` holds secrets to show once, on the first start on empty data."""
+
+    url: str
+    port: int
+    first_start: FirstStart | None
+
+
+def run(settings: Settings, *, on_started: Callable[[Started], None] | None = None) -> None:
+    """Serves until a signal says stop, on a fast event loop where there is one. Raises what `serve` raises."""
+    with asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        runner.run(serve(settings, on_started=on_started))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    factory: Callable[[], asyncio.AbstractEventLoop] = uvloop.new_event_loop
+    return factory
+
+
+async def serve(settings: Settings, *, on_started: Callable[[Started], None] | None = None) -> None:
+    """Serves until a signal says stop; `on_started` is called once the socket listens.
+
+    Raises `SettingsError` for a public address without TLS, `OSError` if the address cannot be had, and what `open_store` raises.
+    """
+    _require_private_or_safe(settings)
+    configure_logging(settings.log)
+    with _bound(settings) as listening:
+        port: int = listening.getsockname()[1]
+        app = create_app(settings, port=port)
+        async with app:
+            server = _Server(_config(app), app)
+            with _signals(server):
+                await server.start_and_tell(listening, port, on_started)
+    logger.info("stopped")
+
+
+def _require_private_or_safe(settings: Settings) -> None:
+    is_behind_tls = settings.public_url is not None and settings.public_url.startswith("https://")
+    if not (settings.is_loopback or settings.scheme == "https" or is_behind_tls or settings.insecure):
+        raise SettingsError(
+            f"Refusing to listen on {settings.host} without TLS: bearers would travel in the clear. Put a TLS proxy in front and "
+            "set public_url to its https address, set tls_certificate and tls_key, or allow it with insecure (--insecure)."
+        )
+
+
+@contextmanager
+def _bound(settings: Settings) -> Iterator[socket.socket]:
+    family, kind, protocol, _, address = socket.getaddrinfo(
+        settings.host, settings.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    with socket.socket(family, kind, protocol) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+        listening.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        yield listening
+
+
+def _config(app: BubbleApp) -> uvicorn.Config:
+    settings = app.settings
+    return uvicorn.Config(
+        app,
+        http=BubbleHttpProtocol,
+        ws=BubbleWebSocketProtocol,
+        ws_max_size=settings.limits.frame_hard_bytes,
+        ws_ping_interval=None,
+        ws_per_message_deflate=False,
+        interface="asgi3",
+        lifespan="off",  # the application is started before, so that its errors reach whoever called `serve`
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        backlog=_BACKLOG,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=max(1, round(settings.shutdown_after)),
+        ssl_certfile=settings.tls_certificate,
+        ssl_keyfile=settings.tls_key,
+    )
+
+
+class _Server(uvicorn.Server):
+    def __init__(self, config: uvicorn.Config, app: BubbleApp) -> None:
+        super().__init__(config)
+        self._app = app
+        self._tell: Callable[[], None] = lambda: None
+
+    async def start_and_tell(
+        self, listening: socket.socket, port: int, on_started: Callable[[Started], None] | None
+    ) -> None:
+        started = Started(url=self._app.services.url, port=port, first_start=self._app.first_start)
+        if on_started is not None:
+            self._tell = lambda: on_started(started)
+        await self._serve([listening])
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        logger.info("serving", url=self._app.services.url)
+        self._tell()
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        for server in self.servers:
+            server.close()
+        await self._app.drain()
+        await super().shutdown(sockets)
+
+
+@contextmanager
+def _signals(server: uvicorn.Server) -> Iterator[None]:
+    """Signals stop the server for as long as this lasts. uvicorn's own handling would raise the signal again at the end, and exit by it."""
+    loop = asyncio.get_running_loop()
+    taken = []
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(NotImplementedError, RuntimeError, ValueError):  # not the main thread, or Windows
+            loop.add_signal_handler(number, server.handle_exit, number, None)
+            taken.append(number)
+    try:
+        yield
+    finally:
+        for number in taken:
+            loop.remove_signal_handler(number)
