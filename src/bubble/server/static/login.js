@@ -1,0 +1,45 @@
+// Posts the code of the login link, or a token. Opening the page alone uses nothing up.
+
+const form = document.getElementById("form");
+const token = document.getElementById("token");
+const problem = document.getElementById("problem");
+const button = form.querySelector("button");
+
+let code = new URLSearchParams(location.search).get("code");
+// The code is taken out of the address at once, so that it stays neither on the screen nor in the history.
+history.replaceState(null, "", location.pathname);
+
+function offer() {
+  document.getElementById("by-link").hidden = !code;
+  document.getElementById("by-token").hidden = Boolean(code);
+  token.required = !code;
+  (code ? button : token).focus();
+}
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  button.disabled = true;
+  problem.textContent = "";
+  try {
+    const answer = await fetch("v1/sessions", {
+      method: "POST",
+      headers: { "Content-Type": "application/json" },
+      body: JSON.stringify(code ? { code } : { token: token.value.trim() }),
+    });
+    if (answer.ok) {
+      location.replace("./");
+      return;
+    }
+    problem.textContent = code
+      ? "This link was used before, or is too old. Ask for another one, or use a token."
+      : (await answer.json()).message;
+    code = null;
+    offer();
+  } catch {
+    problem.textContent = "The server cannot be reached.";
+  } finally {
+    button.disabled = false;
+  }
+});
+
+offer();
