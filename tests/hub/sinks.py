@@ -29,7 +29,6 @@ class RecordingSink:
         self.chunk_sizes: list[int] = []
         self.room = 10**9
         self.connection: Connection | None = None
-        self.ended: BubbleError | None = None
         self._changed = asyncio.Event()
 
     def write(self, chunk: Chunk) -> None:
@@ -64,7 +63,6 @@ class RecordingSink:
         self._say(change, grant.thread_id, grant.role)
 
     def end(self, error: BubbleError) -> None:
-        self.ended = error
         self._say("ended", "", error.code)
 
     def _say(self, kind: str, thread_id: str, value: object) -> None:

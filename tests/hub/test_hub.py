@@ -145,6 +145,7 @@ async def test_a_reader_that_takes_nothing_costs_a_cursor_and_later_gets_everyth
 async def test_a_long_backlog_takes_turns_with_a_live_thread(store: MemoryStore, hub: Hub) -> None:
     await make_thread(store, THREAD)
     await make_thread(store, OTHER)
+    last = 0
     for _ in range(10):
         last = await _append(store, THREAD, 1_000, size=500)
     sink = connect(hub, OWNER)
@@ -314,11 +315,10 @@ async def test_connections_of_an_invalid_identity_are_ended_within_a_second(stor
     revoked.add(bob.connection.identity)
     async with asyncio.timeout(1):
         await bob.until("ended", "", "unauthenticated")
-    assert alice.ended is None
+    assert not alice.said
     assert hub.statistics().connections == 1
     await hub.close()
-    assert alice.ended is not None
-    assert alice.ended.code == "unavailable"
+    assert alice.said[-1] == ("ended", "", "unavailable")
 
 
 class _DeafStore(MemoryStore):
@@ -375,4 +375,3 @@ async def test_presence_tells_who_is_connected_and_forgets_who_left() -> None:
                 pass
         await hub.close()
         assert renewed.get_nowait() == []
-

@@ -84,7 +84,6 @@ class Hub:
         self._sweep_now = asyncio.Event()
         self._presence_now = asyncio.Event()
         self._unlisten: Callable[[], None] | None = None
-        self.is_draining = False
 
     async def start(self) -> None:
         """Begins to listen and to sweep."""
@@ -104,8 +103,7 @@ class Hub:
             await self.store.renew_presence(self.node, [], valid_ms=PRESENCE_VALID_MS)
 
     def drain(self) -> None:
-        """Tells every connection to come back elsewhere, and new ones at once."""
-        self.is_draining = True
+        """Tells every connection to come back elsewhere."""
         for connection in list(self._connections):
             connection.sink.end(Unavailable("This server is shutting down."))
             connection.close()

@@ -53,7 +53,7 @@ class AsgiSocket:
                 return
             text = message.get("text")
             if text is None:
-                self._receiver.binary(len(message.get("bytes") or b""))
+                self._receiver.binary(message.get("bytes") or b"")
                 continue
             payload = text.encode("utf-8")
             if len(payload) > self._receiver.max_message:

@@ -136,10 +136,10 @@ class Driver:
         else:
             self._other(intent)
 
-    def binary(self, size: int) -> None:
+    def binary(self, data: bytes) -> None:
         """Binary frames are no part of the protocol."""
         self._other(
-            Refusal(InvalidRequest(f"Binary frames are not part of the protocol ({size} bytes were discarded)."))
+            Refusal(InvalidRequest(f"Binary frames are not part of the protocol; {len(data)} bytes were discarded."))
         )
 
     def oversized(self, size: int) -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from http.cookies import CookieError, SimpleCookie
+from collections.abc import Mapping
 from typing import cast
 from urllib.parse import parse_qs
 
 from msgspec import UNSET
-from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from bubble.auth.identity import Identity
-from bubble.auth.sessions import SESSION_COOKIES
 from bubble.protocol.errors import BubbleError, Forbidden, Unauthenticated
 from bubble.protocol.frames import ErrorFrame, encode_frame
+from bubble.server.identifying import bearer_of
+from bubble.server.reading import RequestHeaders
 from bubble.server.services import Services
 from bubble.server.websocket.asgi_skin import AsgiSocket
 from bubble.server.websocket.driver import CLOSE_DRAINING, CLOSE_TOO_MANY, CLOSE_UNAUTHENTICATED, Driver
@@ -60,7 +60,7 @@ class WebSocketEndpoint:
 
     def _refusal(self, identity: Identity) -> tuple[int, str] | None:
         hub = self._services.hub
-        if hub.is_draining:
+        if self._services.draining.is_set():
             return CLOSE_DRAINING, ""
         limit = self._services.settings.streams.connections_per_principal
         if hub.connections_of(identity.principal.principal_id) >= limit:
@@ -108,42 +108,29 @@ class WebSocketEndpoint:
     async def _identify(self, scope: Scope) -> Identity:
         """The identity behind the upgrade: bearer, ticket or session cookie. A bearer header never falls back to the others."""
         authenticator = self._services.authenticator
-        headers = Headers(scope=scope)
+        headers = RequestHeaders(scope["headers"])
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"), keep_blank_values=True)
         try:
-            if "authorization" in headers:
-                return await authenticator.authenticate(_bearer(headers["authorization"]))
+            bearer = bearer_of(headers)
+            if bearer is not None:
+                return await authenticator.authenticate(bearer)
             if "ticket" in query:
                 return await authenticator.authenticate_ticket(query["ticket"][0])
-            if any(name in query for name in _URL_BEARERS):
-                raise Unauthenticated("A bearer in the URL is refused, as URLs are logged: use a ticket.")
+            _refuse_url_bearers(query)
             return await self._identify_by_cookie(headers)
         except Unauthenticated:
             self._services.metrics.refused("websocket")
             raise
 
-    async def _identify_by_cookie(self, headers: Headers) -> Identity:
-        value = _session_cookie(headers.get("cookie", ""))
-        if value is None:
+    async def _identify_by_cookie(self, headers: RequestHeaders) -> Identity:
+        browser = self._services.browser
+        cookie = browser.read_cookie("; ".join(headers.all(b"cookie")))
+        if cookie is None:
             raise Unauthenticated("No bearer, ticket or session came with the upgrade.")
-        if headers.get("origin") not in self._services.origins:
-            raise Forbidden("`Origin` is not this server's own.")
-        return await self._services.authenticator.authenticate_session(value)
+        browser.require_origin(headers.one(b"origin"))
+        return await self._services.authenticator.authenticate_session(cookie)
 
 
-def _bearer(header: str) -> str:
-    scheme, _, token = header.partition(" ")
-    if scheme.lower() != "bearer" or not token.strip():
-        raise Unauthenticated("`Authorization` must be `Bearer <token>`.")
-    return token.strip()
-
-
-def _session_cookie(header: str) -> str | None:
-    try:
-        jar = SimpleCookie(header)
-    except CookieError:
-        return None
-    for name in SESSION_COOKIES:
-        if name in jar:
-            return jar[name].value
-    return None
+def _refuse_url_bearers(query: Mapping[str, object]) -> None:
+    if any(name in query for name in _URL_BEARERS):
+        raise Unauthenticated("A bearer in the URL is refused, as URLs are logged: use a ticket.")

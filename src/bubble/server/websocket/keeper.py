@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
-__all__ = ["CLOSE_NO_PONG", "KeptSocket", "Keeper"]
+__all__ = ["CLOSE_NO_PONG", "Keeper", "KeptSocket"]
 
 CLOSE_NO_PONG = 4408
 LOOKS_PER_INTERVAL = 4

@@ -13,8 +13,8 @@ from typing import TypeAlias
 import msgspec
 from msgspec import UNSET
 
-from bubble.protocol.errors import BubbleError, InvalidRequest, PayloadTooLarge
-from bubble.protocol.events import SERVER_EMITTED_TYPES, EncodedEvent, decode_event
+from bubble.protocol.errors import BubbleError, InvalidRequest
+from bubble.protocol.events import EncodedEvent
 from bubble.protocol.frames import (
     AuthRefresh,
     ClientFrame,
@@ -27,6 +27,7 @@ from bubble.protocol.frames import (
 from bubble.protocol.identifiers import check_name, is_name
 from bubble.protocol.limits import Limits
 from bubble.protocol.strict import check_wire_text, decode_strictly
+from bubble.server.appending import decode_appendable
 
 __all__ = ["Append", "Intent", "Refusal", "read_intent"]
 
@@ -85,21 +86,11 @@ def _append(frame: ThreadAppend, limits: Limits) -> Intent:
         return _bad_thread_id(frame.thread_id, ref)
     event_text = bytes(frame.event)
     try:
-        if len(event_text) > limits.event_bytes:
-            raise PayloadTooLarge(f"`$.event` has {len(event_text)} bytes; the limit is {limits.event_bytes}.")
-        event = decode_event(event_text, path="$.event")
-        require_appendable(event, path="$.event")
+        event = decode_appendable(event_text, limits=limits, path="$.event")
     except BubbleError as error:
         return Refusal(error, frame.thread_id, ref)
     key = None if frame.idempotency_key is UNSET else frame.idempotency_key
     return Append(frame.thread_id, event, key, ref, event_text)
-
-
-def require_appendable(event: EncodedEvent, *, path: str) -> None:
-    """`InvalidRequest` for the shapes that only the server writes (spec 2, "Fire-and-Forget Append")."""
-    name = event.event.__struct_config__.tag
-    if name in SERVER_EMITTED_TYPES:
-        raise InvalidRequest(f"`{path}.type`: `{name}` is written by the server alone.")
 
 
 def _bad_thread_id(thread_id: str, ref: str | None) -> Refusal:

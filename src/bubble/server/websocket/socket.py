@@ -19,8 +19,8 @@ class Receiver(Protocol):
     def message(self, text: bytes) -> None:
         """One whole text message, valid UTF-8."""
 
-    def binary(self, size: int) -> None:
-        """One binary message of `size` bytes."""
+    def binary(self, data: bytes) -> None:
+        """One whole binary message."""
 
     def oversized(self, size: int) -> None:
         """One message over the limit, of at least `size` bytes."""

@@ -31,6 +31,7 @@ HIGH_WATER: Final = 128 * 1024
 CLOSE_SECONDS: Final = 5.0
 
 _FIN_TEXT: Final = 0x81
+_FIN_CLOSE: Final = 0x88
 _MASKED: Final = 0x80
 _KNOWN_FIRST_BYTES: Final = frozenset({0x00, 0x01, 0x02, 0x80, 0x81, 0x82, 0x88, 0x89, 0x8A})
 
@@ -51,10 +52,10 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
 
     # --- the endpoint's side ----------------------------------------------------------------------------------------------------
 
-    def handle_connect(self, event: object) -> None:  # noqa: D102 - see the base class
+    def handle_connect(self, event: object) -> None:
         super().handle_connect(event)  # type: ignore[arg-type]
         if self.handshake_initiated and not self.handshake_complete:
-            self.scope["extensions"][EXTENSION] = self  # type: ignore[index, typeddict-item]
+            self.scope["extensions"][EXTENSION] = self  # type: ignore[index, assignment]
 
     def attach(self, receiver: Receiver, *, high_water: int = HIGH_WATER) -> None:
         """Takes the connection over, after `websocket.accept`. Messages that came before are handed over now.
@@ -79,7 +80,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
         if text is not None:
             self._hand_over(text.encode())
         elif self._receiver is not None:
-            self._receiver.binary(len(data or b""))
+            self._receiver.binary(data or b"")
 
     @property
     def buffered(self) -> int:
@@ -145,30 +146,30 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
 
     # --- uvicorn's side ---------------------------------------------------------------------------------------------------------
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:  # noqa: D102
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         connection = transport.get_extra_info("socket")
         if connection is not None and connection.family in (sockets.AF_INET, sockets.AF_INET6):
             connection.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
 
-    def pause_writing(self) -> None:  # noqa: D102
+    def pause_writing(self) -> None:
         super().pause_writing()
         self._write_paused = True
 
-    def resume_writing(self) -> None:  # noqa: D102
+    def resume_writing(self) -> None:
         super().resume_writing()
         self._write_paused = False
         if self._receiver is not None and not self.close_sent:
             self._receiver.drained()
 
-    def shutdown(self) -> None:  # noqa: D102
+    def shutdown(self) -> None:
         if self._receiver is None:
             super().shutdown()
         else:
             self.close(1012, "")
 
-    def data_received(self, data: bytes) -> None:  # noqa: D102
-        if self._receiver is None:
+    def data_received(self, data: bytes) -> None:
+        if self.conn.state is State.CONNECTING:
             super().data_received(data)
             return
         self.last_heard = self.loop.time()
@@ -212,7 +213,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
             if size < start:
                 return 0
             length = int.from_bytes(buffer[position + 2 : start - 4], "big")
-        if first == _FIN_TEXT and not self._inside_fragments:
+        if first == _FIN_TEXT and not self._inside_fragments and self._receiver is not None:
             return self._take_text(buffer, position, start, length)
         if length > self._hard_limit:
             self._to_core(buffer[position:])
@@ -244,15 +245,18 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
         return int(self.config.ws_max_size)
 
     def _hand_over(self, payload: bytes) -> None:
+        if self._receiver is not None and self._is_text(payload):
+            self._receiver.message(payload)
+
+    def _is_text(self, payload: bytes) -> bool:
         if not payload.isascii():
             try:
                 payload.decode("utf-8")
             except UnicodeDecodeError:
                 self.conn.fail(1007, "invalid UTF-8")
                 self._failed()
-                return
-        if self._receiver is not None:
-            self._receiver.message(payload)
+                return False
+        return True
 
     def _failed(self) -> None:
         self.handle_parser_exception()
@@ -260,6 +264,9 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
     # --- the long way in --------------------------------------------------------------------------------------------------------
 
     def _to_core(self, data: bytes) -> None:
+        if data[0] == _FIN_CLOSE:
+            # A close frame may come between two fragments (RFC 6455, section 5.4); the core takes that for an error.
+            self.conn.current_size = None
         self.conn.receive_data(data)
         if self.conn.parser_exc is not None:
             self._failed()
@@ -272,7 +279,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
         if self._receiver is None:
             super().handle_pong(event)
 
-    def handle_cont(self, event: Frame) -> None:  # noqa: D102
+    def handle_cont(self, event: Frame) -> None:
         if self._receiver is None:
             super().handle_cont(event)
             return
@@ -291,7 +298,8 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
         """A message that came through the core is complete."""
         receiver = self._receiver
         if receiver is None:
-            super().send_receive_event_to_app()
+            if self.curr_msg_data_type == "bytes" or self._is_text(b"".join(self.frames)):
+                super().send_receive_event_to_app()
             return
         self._bound_fragments()
         data, self.frames = b"".join(self.frames), []
@@ -303,4 +311,4 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
         elif self.curr_msg_data_type == "text":
             self._hand_over(data)
         else:
-            receiver.binary(len(data))
+            receiver.binary(data)
