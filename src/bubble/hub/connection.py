@@ -174,6 +174,8 @@ class Connection:
         self.is_closed = True
         for subscription in list(self._subscriptions.values()):
             self.drop(subscription)
+        self._ready.clear()
+        self._lagging.clear()
         self._hub.disconnected(self)
 
     # --- the writer -------------------------------------------------------------------------------------------------------------
@@ -194,6 +196,8 @@ class Connection:
 
     def pump(self) -> None:
         """Writes what is ready, a slice per subscription and turn, while the sink takes it."""
+        if self.is_closed:
+            return
         ready, sink = self._ready, self.sink
         while ready and sink.is_writable():
             subscription = ready.popleft()
@@ -230,6 +234,8 @@ class Connection:
         self.pump()
 
     async def _read_slice(self, subscription: Subscription) -> None:
+        if subscription.closed:
+            return
         tail, from_seq = subscription.tail, subscription.next_seq
         texts = await self._hub.store.read(
             tail.thread_id, from_seq=from_seq, to_seq=tail.released, limit=READ_EVENTS, max_bytes=READ_BYTES

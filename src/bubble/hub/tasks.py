@@ -32,6 +32,11 @@ class TaskOwner:
         if not task.cancelled() and (error := task.exception()) is not None:
             _log.error("a background task failed", exc_info=error)
 
+    async def settled(self, count: int) -> None:
+        """Returns once no more than `count` tasks are left."""
+        while len(self._tasks) > count:
+            await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
+
     async def close(self) -> None:
         """Cancels what still runs and waits for it."""
         tasks = list(self._tasks)

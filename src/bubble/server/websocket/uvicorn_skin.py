@@ -55,7 +55,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
     def handle_connect(self, event: object) -> None:
         super().handle_connect(event)  # type: ignore[arg-type]
         if self.handshake_initiated and not self.handshake_complete:
-            self.scope["extensions"][EXTENSION] = self  # type: ignore[index, assignment]
+            self.scope["extensions"][EXTENSION] = self  # type: ignore[assignment]
 
     def attach(self, receiver: Receiver, *, high_water: int = HIGH_WATER) -> None:
         """Takes the connection over, after `websocket.accept`. Messages that came before are handed over now.
