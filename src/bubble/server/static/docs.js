@@ -85,7 +85,7 @@ function operation(path, method, about) {
     "article",
     { id: about.operationId },
     make("h3", {}, make("span", { class: "method" }, method.toUpperCase()), make("code", {}, path)),
-    make("p", {}, make("strong", {}, `${about.summary}. `), ...prose(about.description)),
+    make("p", {}, make("strong", {}, about.summary.endsWith("?") ? `${about.summary} ` : `${about.summary}. `), ...prose(about.description)),
   );
   if (!about.security.length) article.append(make("p", { class: "quiet" }, "Needs no bearer."));
   const parameters = about.parameters.map((each) => [
