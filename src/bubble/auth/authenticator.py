@@ -224,6 +224,7 @@ class Authenticator:
     async def revoke_token(self, principal_id: str, token_id: str, *, by: Identity) -> None:
         """Revokes a token and everything made from it. Raises `NotFound`, `Forbidden`."""
         await self._tokens.revoke(principal_id, token_id, by=by)
+        self._changes.note()
 
     async def mint_ticket(self, *, by: Identity) -> IssuedSecret:
         """A ticket for one WebSocket upgrade, within 30 s by default, in the name of `by`.
@@ -250,6 +251,7 @@ class Authenticator:
     async def end_session(self, identity: Identity) -> None:
         """Ends the session that `identity` rests on; its sockets follow within a second. `InvalidRequest` if it rests on none."""
         await self._sessions.end(identity)
+        self._changes.note()
 
     # --- external identities ----------------------------------------------------------------------------------------------------
 

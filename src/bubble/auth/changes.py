@@ -38,7 +38,11 @@ class Changes:
             self._unlisten()
             self._unlisten = None
 
+    def note(self) -> None:
+        """Counts a change that this process just made, without waiting until the store tells of it."""
+        self.count += 1
+
     def _heard(self, notices: Sequence[Notice]) -> None:
         for notice in notices:
             if type(notice) is CredentialsChanged:
-                self.count += 1
+                self.note()

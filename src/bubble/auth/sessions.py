@@ -50,10 +50,10 @@ class Sessions:
         return await self._open(await self._codes.spend(code))
 
     async def start(self, by: Identity) -> OpenedSession:
-        """A session that may do what `by` may, for no longer than that lasts."""
+        """A session that may do what `by` may, for no longer than that lasts. It is the principal's: what only claims gave stays behind."""
         return await self._open(
             Spent(
-                principal=by.principal,
+                principal=await self._store.get_principal(by.principal.principal_id),
                 parent_id=by.credential_id,
                 limit_ms=by.expires_ms,
                 capabilities=by.capabilities,
