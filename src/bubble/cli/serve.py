@@ -1,0 +1,112 @@
+"""`bubble serve`: a server that stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from bubble.cli.failures import CommandError, UsageProblem
+from bubble.cli.options import (
+    ConfigOption,
+    DataOption,
+    HostOption,
+    InsecureOption,
+    PortOption,
+    PublicUrlOption,
+    StoreOption,
+    settings,
+)
+from bubble.cli.output import note, say, write_json
+
+if TYPE_CHECKING:
+    from bubble.server.running import Started
+    from bubble.server.settings import Settings
+
+__all__ = ["app"]
+
+app = typer.Typer(add_completion=False, name="serve", help="Start a server that stays.")
+
+
+@app.command()
+def serve(
+    *,
+    config: ConfigOption = None,
+    data: DataOption = None,
+    store: StoreOption = None,
+    host: HostOption = None,
+    port: PortOption = None,
+    public_url: PublicUrlOption = None,
+    insecure: InsecureOption = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="One line of JSON instead of the welcome, once it listens.")
+    ] = False,
+    until_stdin_ends: Annotated[
+        bool,
+        typer.Option(
+            "--until-stdin-ends", help="Stop when standard input ends: with the program that started this one."
+        ),
+    ] = False,
+) -> None:
+    """Start a server that stays until Ctrl-C or SIGTERM. The data survives; the first start prints a login link and a token.
+
+    More settings are in `bubble.toml` and in `BUBBLE_…` variables: `bubble config` shows them all.
+    """
+    chosen = settings(
+        config=config, data=data, store=store, host=host, port=port, public_url=public_url, insecure=insecure
+    )
+    if until_stdin_ends:
+        threading.Thread(target=_stop_when_stdin_ends, name="stdin", daemon=True).start()
+    _run(chosen, as_json=as_json)
+
+
+def _run(chosen: Settings, *, as_json: bool) -> None:
+    from bubble.server.running import run
+    from bubble.server.settings import SettingsError
+
+    try:
+        run(chosen, on_started=_announce_as_json if as_json else lambda started: _welcome(started, chosen))
+    except SettingsError as error:
+        raise UsageProblem(str(error)) from None
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        where = f"{chosen.host}:{chosen.port}"
+        raise CommandError(
+            f"Cannot listen on {where} ({error.strerror or error}): choose another --port or --host."
+        ) from None
+
+
+def _announce_as_json(started: Started) -> None:
+    first = started.first_start
+    secrets = {} if first is None else {"loginUrl": first.login_url, "token": first.token}
+    write_json({"url": started.url, "port": started.port, "pid": os.getpid(), **secrets})
+
+
+def _welcome(started: Started, chosen: Settings) -> None:
+    say(f"Bubble listens on {started.url}")
+    say(f"Data: {_where_data_is(chosen)}")
+    if started.first_start is not None:
+        say("")
+        say("This is the first start. These are shown once and work for the administrator:")
+        say(f"  log a browser in, within 15 minutes:  {started.first_start.login_url}")
+        say(f"  token for everything else:            {started.first_start.token}")
+        say(f"  remember it for this command:         bubble login {started.url}")
+        say("")
+    note("Ctrl-C stops it; nothing that was acknowledged is lost.")
+
+
+def _where_data_is(chosen: Settings) -> str:
+    if chosen.store is None:
+        return str(chosen.data.absolute())
+    return "in memory only, gone when it stops" if chosen.store == "memory:" else chosen.store
+
+
+def _stop_when_stdin_ends() -> None:
+    while sys.stdin.buffer.read(4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
