@@ -123,6 +123,8 @@ async def test_an_admin_links_a_subject_to_a_principal(house: House) -> None:
         await house.authenticator.link_identity("zoe", "ben", by=await house.admin())
     with pytest.raises(NotFound):
         await house.authenticator.link_identity("zed", "nobody", by=await house.admin())
+    with pytest.raises(InvalidRequest):
+        await house.authenticator.link_identity("z\x00d", "ann", by=await house.admin())
 
 
 @pytest.mark.requirement("PR-4-18")

@@ -11,6 +11,7 @@ from typing import Self
 
 from bubble.auth.changes import Changes
 from bubble.auth.drivers import Driver, StoredBearers, resolve_by
+from bubble.auth.external_subjects import MAX_SUBJECT, is_subject
 from bubble.auth.fetched_keys import keys_of
 from bubble.auth.first_start import AdminAccess, ensure_admin
 from bubble.auth.identity import Identity
@@ -177,7 +178,7 @@ class Authenticator:
         """The identity to go on with after `auth.refresh`. Raises `Unauthenticated`, or `Forbidden` for another principal's token."""
         new = await self.authenticate(token)
         if new.principal.principal_id != current.principal.principal_id:
-            raise Forbidden("The new bearer is another principal's.")
+            raise Forbidden("`$.token` belongs to another principal.")
         return new
 
     async def find_invalid(self, identities: Collection[Identity]) -> set[Identity]:
@@ -262,9 +263,14 @@ class Authenticator:
     async def link_identity(self, subject: str, principal_id: str, *, by: Identity) -> None:
         """Lets the issuer's `subject` be that principal. For admins.
 
-        Raises `Forbidden`, `InvalidRequest` where no issuer is configured, `NotFound`, and `Conflict` if it is another one already.
+        Raises `Forbidden`, `InvalidRequest` where no issuer is configured or it can have no such subject, `NotFound`, and `Conflict` if it
+        is another one already.
         """
         self._policy.require_deployment(by, "principals.manage")
         if self._provisioning is None:
             raise InvalidRequest("No issuer is configured.")
+        if not is_subject(subject):
+            raise InvalidRequest(
+                f"`$.subject` must have 1 to {MAX_SUBJECT} characters, no control characters among them."
+            )
         await self._provisioning.link(subject, principal_id)

@@ -19,7 +19,6 @@ from bubble.auth.identity import Identity
 from bubble.hub import Chunk, Connection, Encoding
 from bubble.protocol.errors import (
     BubbleError,
-    Forbidden,
     InternalError,
     InvalidRequest,
     PayloadTooLarge,
@@ -251,9 +250,7 @@ class Driver:
             raise error from None
 
     async def _refresh(self, token: str) -> None:
-        identity = await self._services.authenticator.authenticate(token)
-        if identity.principal.principal_id != self.connection.identity.principal.principal_id:
-            raise Forbidden("`$.token` belongs to another principal.")
+        identity = await self._services.authenticator.refresh(self.connection.identity, token)
         self.connection.refresh(identity, self._services.policy.guard(identity))
 
     # --- to the peer ------------------------------------------------------------------------------------------------------------
