@@ -53,9 +53,13 @@ class BubbleHttpProtocol(HttpToolsProtocol):
         self._header_bytes = 0
 
     def on_headers_complete(self) -> None:
+        self.headers_ended()
+        super().on_headers_complete()
+
+    def headers_ended(self) -> None:
+        """The headers came in time."""
         self._in_headers = False
         self._disarm()
-        super().on_headers_complete()
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import uvicorn
 
 from bubble.server.app import BubbleApp, FirstStart, create_app
-from bubble.server.http_protocol import BubbleHttpProtocol
+from bubble.server.hot import HotAppends
+from bubble.server.hot_protocol import hot_protocol
 from bubble.server.logs import configure_logging, logger
 from bubble.server.settings import Settings, SettingsError
 from bubble.server.websocket.uvicorn_skin import BubbleWebSocketProtocol
@@ -94,7 +95,7 @@ def _config(app: BubbleApp) -> uvicorn.Config:
     settings = app.settings
     return uvicorn.Config(
         app,
-        http=BubbleHttpProtocol,
+        http=hot_protocol(HotAppends(app.services)),
         ws=BubbleWebSocketProtocol,
         ws_max_size=settings.limits.frame_hard_bytes,
         ws_ping_interval=None,
