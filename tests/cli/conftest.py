@@ -59,17 +59,16 @@ class Shell:
 
     def __call__(self, *arguments: str, stdin: str = "") -> Result:
         """The result of a command, run in this process: starting a new one each time would be most of the work."""
-        streams = {name: io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for name in ("stdout", "stderr")}
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", newline="") for _ in range(2))
         given = io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8")), encoding="utf-8")
         _console.cache_clear()
         with (
             chdir(self.directory),
             mock.patch.dict(os.environ, self.environment, clear=True),
-            mock.patch.multiple(sys, stdin=given, **streams),
+            mock.patch.multiple(sys, stdin=given, stdout=out, stderr=err),
         ):
             code = run(arguments)
-        out, err = (_written(stream) for stream in streams.values())
-        return Result(code=code, out=out, err=err)
+        return Result(code=code, out=_written(out), err=_written(err))
 
     def process(self, *arguments: str) -> subprocess.Popen[str]:
         """The real thing, with pipes to all its streams."""

@@ -107,6 +107,7 @@ def _where_data_is(chosen: Settings) -> str:
 
 
 def _stop_when_stdin_ends() -> None:
-    while sys.stdin.buffer.read(4096):
+    # Not through `sys.stdin`: a thread that holds its lock when the interpreter ends would abort the process.
+    while os.read(sys.stdin.fileno(), 4096):
         pass
     os.kill(os.getpid(), signal.SIGTERM)

@@ -101,7 +101,9 @@ class Play:
         await self._grace_reads(grace, from_seq=1, leaves_after=self._chunks_until(_LEAVES_AFTER))
         reader = self.scene.readers[GRACE.principal_id]
         reader.presence, reader.left_at = "away", await grace.advance_cursor(self._thread_id, reader.seq)
+        self.scene.stage = "Grace has left; the bot goes on without her."
         await self._ada_saw.chunks_are(self._chunks_until(_RETURNS_AFTER))
+        self.scene.stage = "Grace is back and goes on after her cursor, while the bot still streams."
         place = await grace.get_cursor(self._thread_id)
         await self._grace_reads(grace, from_seq=place + 1, leaves_after=None)
         reader.presence = "done"

@@ -1,0 +1,37 @@
+"""`bubble demo --check` plays, proves and cleans up."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Shell
+
+
+@pytest.fixture
+def stranger(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Somebody with settings that the demonstration must not take over, and a place where it leaves nothing."""
+    (shell.directory / "tmp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(shell.directory / "tmp"))
+    (shell.directory / "bubble.toml").write_text('host = "203.0.113.1"\n', encoding="utf-8")
+    return Shell(directory=shell.directory, variables={"BUBBLE_PORT": "1", "BUBBLE_RUN_INTEGRITY": "off"})
+
+
+def leftovers(shell: Shell) -> list[Path]:
+    return [path for path in shell.directory.rglob("*") if path.name not in ("tmp", "bubble.toml")]
+
+
+def test_the_demonstration_proves_itself_and_leaves_nothing(stranger: Shell) -> None:
+    said = stranger.ok("demo", "--check")
+    assert "Echo   Hello, world" in said
+    assert said.count("\nok     ") == 4
+    assert "FAILED" not in said
+    assert "resumed by her cursor" in said
+    assert leftovers(stranger) == []
+
+
+def test_the_claims_are_json_for_machines(stranger: Shell) -> None:
+    claims = json.loads(stranger.ok("demo", "--json"))
+    assert [claim["holds"] for claim in claims] == [True] * 4

@@ -1,0 +1,123 @@
+"""`bubble serve`: the first start, the later ones, and the end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import COMMAND, TIMEOUT, Shell
+
+
+def started(shell: Shell, *options: str) -> tuple[subprocess.Popen[str], dict[str, object]]:
+    """A server process that listens, and the line that it said."""
+    process = shell.process("serve", "--port", "0", "--json", *options)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, process.communicate(timeout=TIMEOUT)
+    return process, json.loads(line)
+
+
+def stopped(process: subprocess.Popen[str], how: Callable[[subprocess.Popen[str]], object]) -> int:
+    how(process)
+    with process:
+        return process.wait(timeout=TIMEOUT)
+
+
+def sigterm(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGTERM)
+
+
+def sigint(process: subprocess.Popen[str]) -> None:
+    process.send_signal(signal.SIGINT)
+
+
+def by_token(shell: Shell, said: dict[str, object], token: object) -> Shell:
+    return Shell(directory=shell.directory, variables={"BUBBLE_URL": str(said["url"]), "BUBBLE_TOKEN": str(token)})
+
+
+def test_the_first_start_lets_its_person_in_and_later_ones_keep_everything(shell: Shell) -> None:
+    process, first = started(shell)
+    assert str(first["loginUrl"]).startswith(f"{first['url']}/login?code=")
+    admin = by_token(shell, first, first["token"])
+    thread = admin.ok("threads", "create", "--title", "Kept").strip()
+    admin.ok("post", thread, "Hello")
+    before = admin.ok("tail", thread, "--raw", "--no-follow")
+    assert stopped(process, sigterm) == 0
+    assert (shell.directory / ".bubble").stat().st_mode & 0o077 == 0
+
+    process, second = started(shell)
+    assert set(second) == {"url", "port", "pid"}
+    again = by_token(shell, second, first["token"])
+    assert again.ok("tail", thread, "--raw", "--no-follow") == before
+    assert stopped(process, sigint) == 0
+
+
+def test_the_welcome_shows_the_way_in(shell: Shell) -> None:
+    process = shell.process("serve", "--port", "0")
+    assert process.stdout is not None
+    lines = [process.stdout.readline() for _ in range(8)]
+    assert stopped(process, sigterm) == 0
+    said = "".join(lines)
+    url = lines[0].removeprefix("Bubble listens on ").strip()
+    assert f"{url}/login?code=" in said
+    assert "bubble_user_" in said
+    assert f"bubble login {url}" in said
+
+
+def test_no_secret_is_made_where_the_admin_brings_one(shell: Shell) -> None:
+    brought = Shell(directory=shell.directory, variables={"BUBBLE_ADMIN_TOKEN": "t" * 32})
+    process, said = started(brought)
+    assert set(said) == {"url", "port", "pid"}
+    assert "admin" in by_token(shell, said, "t" * 32).ok("whoami")
+    assert stopped(process, sigterm) == 0
+
+
+@pytest.mark.requirement("PR-8-25")
+def test_a_short_admin_token_refuses_to_start(shell: Shell) -> None:
+    short = Shell(directory=shell.directory, variables={"BUBBLE_ADMIN_TOKEN": "t" * 31})
+    sentence = short.fails("serve", "--port", "0", code=2)
+    assert "32 characters" in sentence
+    assert "t" * 31 not in sentence
+
+
+def test_a_public_address_without_tls_is_refused_unless_asked_for(shell: Shell) -> None:
+    assert "--insecure" in shell.fails("serve", "--host", "0.0.0.0", "--port", "0", code=2)  # noqa: S104 - refused
+    assert not (shell.directory / ".bubble").exists()
+
+
+def test_a_port_that_is_taken_is_said(shell: Shell) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        assert f"127.0.0.1:{port}" in shell.fails("serve", "--port", str(port), code=1)
+
+
+def test_one_data_directory_has_one_server(shell: Shell) -> None:
+    process, _ = started(shell)
+    assert "bubble.db" in shell.fails("serve", "--port", "0", code=1)
+    assert stopped(process, sigterm) == 0
+
+
+def test_a_server_ends_with_the_program_that_started_it(shell: Shell) -> None:
+    process, _ = started(shell, "--until-stdin-ends")
+    assert process.stdin is not None
+    assert stopped(process, lambda each: each.stdin and each.stdin.close()) == 0
+
+
+def test_an_option_that_does_not_exist_is_named_with_its_place(shell: Shell) -> None:
+    (shell.directory / "bubble.toml").write_text("[limits]\nevent_byte = 5\n", encoding="utf-8")
+    sentence = shell.fails("serve", "--port", "0", code=2)
+    assert "limits.event_byte" in sentence
+    assert "bubble.toml" in sentence
+
+
+def test_the_server_is_the_same_as_a_module(tmp_path: Path) -> None:
+    said = subprocess.run(
+        [*COMMAND, "--version"], capture_output=True, text=True, check=True, timeout=TIMEOUT, cwd=tmp_path
+    )
+    assert said.stdout.startswith("bubble ")
