@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -10,6 +11,7 @@ from typing import Self
 
 import httpx2
 
+from bubble.hub.tail import Tail
 from bubble.protocol.jsontext import JSONValue
 from bubble.protocol.resources import PrincipalKind
 from bubble.server.app import BubbleApp, create_app
@@ -17,7 +19,7 @@ from bubble.server.settings import Settings
 from bubble.store.memory import MemoryStore
 from bubble.testing.asgi import StreamingASGITransport
 
-__all__ = ["ADMIN_TOKEN", "NOW", "URL", "Clock", "Person", "World", "a_world", "started", "text_part"]
+__all__ = ["ADMIN_TOKEN", "NOW", "URL", "Clock", "Person", "Tails", "World", "a_world", "started", "text_part"]
 
 ADMIN_TOKEN = "t" * 40
 URL = "http://127.0.0.1:3000"
@@ -172,6 +174,33 @@ class World:
         """The principal with a new token, narrowed or limited by `body`."""
         minted = (await self.admin.post(f"/v1/principals/{principal_id}/tokens", body)).json()
         return self.person(principal_id, minted["token"])
+
+
+class Tails:
+    """Lets a test wait until the hub of a world follows so many threads."""
+
+    def __init__(self, world: World) -> None:
+        self._hub = world.app.services.hub
+        self._changed = asyncio.Event()
+        hold, release = self._hub.hold_tail, self._hub.release_tail
+
+        def held(thread_id: str) -> Tail:
+            self._changed.set()
+            return hold(thread_id)
+
+        def released(tail: Tail) -> None:
+            release(tail)
+            self._changed.set()
+
+        self._hub.hold_tail = held  # type: ignore[method-assign]
+        self._hub.release_tail = released  # type: ignore[method-assign]
+
+    async def are(self, count: int) -> None:
+        """Returns once there are `count` tails."""
+        async with asyncio.timeout(5):
+            while self._hub.statistics().tails != count:
+                self._changed.clear()
+                await self._changed.wait()
 
 
 @asynccontextmanager

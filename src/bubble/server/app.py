@@ -20,6 +20,7 @@ from starlette.types import Receive, Scope, Send
 from bubble.auth.authenticator import Authenticator
 from bubble.auth.policy import Policy
 from bubble.hub import Hub
+from bubble.hub.tasks import TaskOwner
 from bubble.protocol.errors import Unavailable
 from bubble.protocol.timestamps import Clock, system_clock
 from bubble.server.background import start_background_work
@@ -74,6 +75,7 @@ class BubbleApp:
         self.settings = settings
         self.first_start: FirstStart | None = None
         self.state: State = "new"
+        self.background = TaskOwner()
         self._given_store = store
         self._port = port
         self._clock = clock
@@ -109,7 +111,8 @@ class BubbleApp:
             self._services = services = await self._assemble(store, stack)
             self._sockets = WebSocketEndpoint(services)
             self.first_start = await _first_start(services)
-            stack.push_async_callback(start_background_work(services).close)
+            self.background = start_background_work(services)
+            stack.push_async_callback(self.background.close)
             self._stack = stack.pop_all()
         self.state = "serving"
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import typing
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import TypeVar
 from urllib.parse import parse_qsl
 
@@ -17,6 +20,8 @@ from bubble.server.answers import Header
 __all__ = ["ClientGone", "RequestHeaders", "decode_body", "decode_query", "read_body", "require_json"]
 
 T = TypeVar("T")
+
+_INTEGER = re.compile(r"-?[0-9]{1,20}")
 
 # How much of a body that is too large is read and thrown away, so that an honest client gets to read the answer.
 _DISCARDED_BYTES = 16 * 1024 * 1024
@@ -141,12 +146,25 @@ def _pairs(query: bytes) -> Sequence[tuple[str, str]]:
 
 
 def _converted(given: Mapping[str, str], shape: type[T]) -> T:
+    integers = _integers(typing.cast("type[msgspec.Struct]", shape))
+    values: dict[str, str | int] = {
+        name: int(value) if name in integers and _INTEGER.fullmatch(value) else value for name, value in given.items()
+    }
     try:
-        return msgspec.convert(given, shape, strict=False)
+        return msgspec.convert(values, shape)
     except msgspec.ValidationError as error:
         message = str(error)
         if "unknown field" in message:
-            raise InvalidRequest(
-                f"{message.replace('Object contains unknown field', 'There is no query parameter')}."
-            ) from None
+            named = message.replace("Object contains unknown field", "There is no query parameter")
+            raise InvalidRequest(f"{named}.") from None
         raise InvalidRequest(f"{message.replace('- at `$.', '- at query parameter `')}.") from None
+
+
+@cache
+def _integers(shape: type[msgspec.Struct]) -> frozenset[str]:
+    """The names of the parameters that are integers."""
+    return frozenset(field.encode_name for field in msgspec.structs.fields(shape) if _is_integer(field.type))
+
+
+def _is_integer(annotation: object) -> bool:
+    return annotation is int or any(map(_is_integer, typing.get_args(annotation)))
