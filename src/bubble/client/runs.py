@@ -16,7 +16,7 @@ from bubble.client.interrupts import InterruptWatch
 from bubble.client.outbox import Outbox
 from bubble.client.sockets import Sockets
 from bubble.client.supervision import beside, finish_despite_cancellation
-from bubble.protocol.errors import BubbleError, Conflict
+from bubble.protocol.errors import BubbleError, Conflict, Unavailable
 from bubble.protocol.events import (
     EncodedEvent,
     MessagePart,
@@ -151,6 +151,8 @@ class Run:
     # --- life -------------------------------------------------------------------------------------------------------------------
 
     async def __aenter__(self) -> Self:
+        if self._principal_id:
+            raise RuntimeError("A run is entered once.")
         async with self._stack as stack:
             if self._watches_interrupts:
                 await stack.enter_async_context(self._watch())
@@ -166,7 +168,7 @@ class Run:
     ) -> None:
         async with self._stack:
             try:
-                await finish_despite_cancellation(self.finish(outcome=self._outcome_of(error)), grace=_GRACE)
+                await finish_despite_cancellation(self._finish_after(error), grace=_GRACE)
             except BubbleError as failure:
                 if error is None:
                     raise
@@ -182,8 +184,15 @@ class Run:
                 await finish_despite_cancellation(self.finish(outcome="interrupted"), grace=_GRACE)
             raise
 
+    async def _finish_after(self, error: BaseException | None) -> None:
+        try:
+            async with asyncio.timeout(_GRACE if _is_cancellation(error) else None):
+                await self.finish(outcome=self._outcome_of(error))
+        except TimeoutError:
+            raise Unavailable(f"The server did not answer within {_GRACE:g} s.") from None
+
     def _outcome_of(self, error: BaseException | None) -> Outcome:
-        if self.interrupted.is_set() or isinstance(error, asyncio.CancelledError | GeneratorExit):
+        if self.interrupted.is_set() or _is_cancellation(error):
             return "interrupted"
         return "success" if error is None else "failed"
 
@@ -214,3 +223,7 @@ class Run:
             self._silence.cancel()
             self._silence = None
         self._services.sockets.release(self)
+
+
+def _is_cancellation(error: BaseException | None) -> bool:
+    return isinstance(error, asyncio.CancelledError | GeneratorExit)
