@@ -59,8 +59,9 @@ class SigningKey:
         return {"use": "sig", **shown, **kid, **members}
 
     def private_jwk(self) -> dict[str, object]:
-        """What must never be published."""
-        return {**get_default_algorithms()[self.algorithm].to_jwk(self.private, as_dict=True), "kid": self.kid}
+        """What must never be published: the public key with its private half."""
+        private = get_default_algorithms()[self.algorithm].to_jwk(self.private, as_dict=True)
+        return {**private, **self.jwk()}
 
     def public_pem(self) -> bytes:
         """The public key as a text."""

@@ -13,7 +13,7 @@ from bubble.auth.fetched_keys import FRESH_MS, MAX_ANSWER_BYTES, PAUSE_MS, PAUSE
 from bubble.auth.jwt_settings import ALGORITHMS, JwtSettings
 from bubble.protocol.errors import Unauthenticated, Unavailable
 from tests.auth.actors import Clock, House, a_house
-from tests.auth.issuers import AUDIENCE, ISSUER, KeyServer, Mood, SigningKey, a_key_server, claims
+from tests.auth.issuers import AUDIENCE, ISSUER, KeyServer, Mood, SigningKey, a_key_server, claims, unsigned
 
 pytestmark = pytest.mark.anyio
 
@@ -92,6 +92,15 @@ async def test_unknown_keys_are_asked_for_once_in_a_while_however_many_tokens_na
             assert not await comes_in(house, SigningKey(f"made-up-{number}", number=1))
         assert len(server.asked) == 2
         assert await comes_in(house, OLD, "ben")
+
+
+@pytest.mark.requirement("PR-4-15")
+async def test_an_algorithm_that_is_not_configured_is_no_reason_to_ask_the_issuer(server: KeyServer) -> None:
+    async with house_of(server) as house:
+        for algorithm in ("none", "HS256", "RS512"):
+            with pytest.raises(Unauthenticated):
+                await house.authenticator.authenticate(unsigned({"alg": algorithm, "kid": "old"}, claims(), b"x"))
+    assert server.asked == []
 
 
 async def test_a_withdrawn_key_stops_counting_once_the_set_is_no_longer_fresh(server: KeyServer) -> None:

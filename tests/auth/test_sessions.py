@@ -216,6 +216,15 @@ async def test_a_login_code_and_its_session_end_with_the_bearer_that_made_the_co
     assert await refused(house.authenticator.consume_login(unused.secret))
 
 
+async def test_a_login_code_does_not_count_once_its_principal_or_who_made_it_is_disabled(house: House) -> None:
+    by_server = await house.authenticator.start_login("ann")
+    by_admin = await house.authenticator.start_login("ben", by=await house.identity_of("admin"))
+    for principal_id in ("ann", "admin"):
+        await house.store.update_principal(principal_id, PrincipalChanges(disabled=True))
+    assert await refused(house.authenticator.consume_login(by_server.secret))
+    assert await refused(house.authenticator.consume_login(by_admin.secret))
+
+
 async def test_who_may_not_mint_for_somebody_makes_no_login_code_either(house: House) -> None:
     for by, target in (("ben", "ann"), ("ann-bot", "ann-bot"), ("ann", "admin")):
         with pytest.raises(Forbidden):
