@@ -27,6 +27,13 @@ __all__ = ["bubble_client", "bubble_server", "memory_store"]
 # Nothing of the product is imported before a test asks for it: every run of pytest loads this file.
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    """Makes the mark of the store suite known, under which its tests name the sentences of the protocol that they show to hold."""
+    config.addinivalue_line(
+        "markers", "requirement(*ids): the sentences of the Bubble protocol that a test shows to hold"
+    )
+
+
 @pytest.fixture
 async def memory_store() -> AsyncIterator[BubbleStore]:
     """An empty store in memory."""

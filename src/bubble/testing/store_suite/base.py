@@ -34,6 +34,7 @@ __all__ = [
     "a_start",
     "an_approval",
     "outcome_of",
+    "patience",
     "submitted",
     "typed",
     "until",
@@ -225,9 +226,14 @@ def typed(event: object) -> str:
 # --- waiting ----------------------------------------------------------------------------------------------------------------------
 
 
+def patience() -> asyncio.Timeout:
+    """Around what is certain to happen: a `TimeoutError` tells that it did not."""
+    return asyncio.timeout(PATIENCE_SECONDS)
+
+
 async def until(happened: asyncio.Event) -> None:
-    """Waits for something that is certain to happen; a `TimeoutError` tells that it did not."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    """Waits for something that is certain to happen."""
+    async with patience():
         await happened.wait()
 
 
@@ -260,7 +266,7 @@ def submitted(
 
 async def outcome_of(future: asyncio.Future[AppendResult]) -> Appended:
     """What was stored; raises what the append was refused with."""
-    async with asyncio.timeout(PATIENCE_SECONDS):
+    async with patience():
         result = await future
     if isinstance(result, BubbleError):
         raise result

@@ -12,13 +12,13 @@ from bubble.store.base import BubbleStore
 from bubble.store.commands import AppendCommand, AppendResult
 from bubble.store.notices import Committed
 from bubble.testing.store_suite.base import (
-    PATIENCE_SECONDS,
     Notices,
     StoreCase,
     a_finish,
     a_part,
     a_start,
     outcome_of,
+    patience,
     submitted,
     until,
 )
@@ -155,7 +155,7 @@ class SubscriptionPromises(StoreCase):
                 await subscription.unsubscribe()
 
         subscription = await ten.subscribe("t", until_the_third)
-        async with asyncio.timeout(PATIENCE_SECONDS):
+        async with patience():
             await subscription.wait_closed()
         assert seen.seqs == [1, 2, 3]
 
@@ -201,7 +201,7 @@ class SubscriptionPromises(StoreCase):
         seen = Seen()
         broken, healthy = await ten.subscribe("t", fails), await ten.subscribe("t", seen)
         with pytest.raises(LookupError, match="the fourth"):
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with patience():
                 await broken.wait_closed()
         await ten.append("t", a_finish())
         await seen.until(11)
@@ -214,7 +214,7 @@ class SubscriptionPromises(StoreCase):
         await seen.until(10)
         await ten.delete_thread("t")
         with pytest.raises(NotFound):
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with patience():
                 await subscription.wait_closed()
 
     async def test_closing_the_store_ends_its_subscriptions(self, ten: BubbleStore) -> None:
@@ -222,7 +222,7 @@ class SubscriptionPromises(StoreCase):
         subscription = await ten.subscribe("t", seen)
         await ten.close()
         with pytest.raises(Unavailable):
-            async with asyncio.timeout(PATIENCE_SECONDS):
+            async with patience():
                 await subscription.wait_closed()
 
     @pytest.mark.requirement("PR-2-14")
