@@ -64,6 +64,8 @@ def event_components() -> Schemas:
     _complete(components)
     stored = {f"Stored{name}": _stored(schema) for name, schema in list(components.items())}
     components.update(stored)
+    for kind in _SERVER_EMITTED:  # they exist as stored events only
+        del components[kind.__name__]
     components["AppendableEvent"] = _choice([kind.__name__ for kind in _APPENDABLE], components)
     components["StoredEvent"] = _choice(
         [f"Stored{kind.__name__}" for kind in (*_APPENDABLE, *_SERVER_EMITTED)], components
