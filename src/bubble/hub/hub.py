@@ -123,9 +123,9 @@ class Hub:
         """Seconds of the event loop's clock."""
         return asyncio.get_running_loop().time()
 
-    def call_later(self, seconds: float, call: Callable[[str], None], argument: str) -> None:
-        """Calls `call(argument)` on the event loop after a while."""
-        asyncio.get_running_loop().call_later(seconds, call, argument)
+    def call_later(self, seconds: float, call: Callable[[], None]) -> None:
+        """Calls `call` on the event loop after a while."""
+        asyncio.get_running_loop().call_later(seconds, call)
 
     # --- connections ------------------------------------------------------------------------------------------------------------
 

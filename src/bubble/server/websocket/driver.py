@@ -188,10 +188,17 @@ class Driver:
             done(error)
         if self._window.is_full:
             self._pause("store")
-        wait = self._appends.owe(self._clock())
-        if wait:
+        if self._appends.owe(self._clock()) and "rate" not in self._pauses:
             self._pause("rate")
-            self._services.hub.call_later(wait, self._resume, "rate")
+            self._resume_at_rate()
+
+    def _resume_at_rate(self) -> None:
+        """Reads on as soon as what was taken beyond the rate is paid for. One read may have held many frames."""
+        wait = self._appends.wait(self._clock())
+        if wait:
+            self._services.hub.call_later(wait, self._resume_at_rate)
+        else:
+            self._resume("rate")
 
     def _appended(self, thread_id: str, ref: str | None, marked: tuple[int, int] | None, result: AppendResult) -> None:
         if marked is not None:

@@ -1,0 +1,192 @@
+"""Readers that read slowly, or not at all, or are gone without a word."""
+
+from __future__ import annotations
+
+import asyncio
+import socket as sockets
+
+import pytest
+
+from bubble.server.websocket.keeper import CLOSE_NO_PONG, Keeper
+from tests.server.websocket.live import ADMIN_TOKEN, Live, part, serving
+
+pytestmark = pytest.mark.anyio
+
+
+class RawReader:
+    """A WebSocket client on a bare socket, so that nothing is read unless the test reads it."""
+
+    def __init__(self, port: int) -> None:
+        self._socket = sockets.socket()
+        self._socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 16 * 1024)
+        self._socket.setblocking(False)
+        self._port = port
+        self._buffer = b""
+
+    async def open(self) -> None:
+        loop = asyncio.get_running_loop()
+        await loop.sock_connect(self._socket, ("127.0.0.1", self._port))
+        request = (
+            f"GET /v1/ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+            f"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
+            f"Authorization: Bearer {ADMIN_TOKEN}\r\n\r\n"
+        )
+        await loop.sock_sendall(self._socket, request.encode())
+        while b"\r\n\r\n" not in self._buffer:
+            self._buffer += await loop.sock_recv(self._socket, 65_536)
+        self._buffer = self._buffer.partition(b"\r\n\r\n")[2]
+
+    async def send(self, text: str) -> None:
+        payload = text.encode()
+        assert len(payload) < 126
+        frame = bytes((0x81, 0x80 | len(payload), 0, 0, 0, 0)) + payload
+        await asyncio.get_running_loop().sock_sendall(self._socket, frame)
+
+    async def seqs(self, last: int) -> list[int]:
+        """Reads until the event `last`: all seqs, in the order they came."""
+        found: list[int] = []
+        while not found or found[-1] != last:
+            frame = await self._frame()
+            if b'"thread.event"' in frame:
+                found.append(int(frame.partition(b'"seq":')[2].partition(b",")[0]))
+        return found
+
+    async def close_code(self) -> int:
+        """Reads on, answering no ping, until the server closes."""
+        while True:
+            await self._have(2)
+            opcode = self._buffer[0] & 0x0F
+            frame = await self._frame()
+            if opcode == 8:
+                return int.from_bytes(frame[:2], "big")
+
+    async def _frame(self) -> bytes:
+        await self._have(2)
+        size, start = self._buffer[1] & 0x7F, 2
+        if size == 126:
+            await self._have(4)
+            size, start = int.from_bytes(self._buffer[2:4], "big"), 4
+        await self._have(start + size)
+        frame, self._buffer = self._buffer[start : start + size], self._buffer[start + size :]
+        return frame
+
+    async def _have(self, count: int) -> None:
+        async with asyncio.timeout(20):
+            while len(self._buffer) < count:
+                received = await asyncio.get_running_loop().sock_recv(self._socket, 1024 * 1024)
+                assert received, "the server closed"
+                self._buffer += received
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@pytest.mark.requirement("PR-7-10", "PR-7-11", "PR-7-12")
+@pytest.mark.timeout(180)
+async def test_a_reader_that_stops_reading_costs_no_memory_and_then_gets_everything(live: Live) -> None:
+    await live.thread("t1")
+    reader = RawReader(live.port)
+    await reader.open()
+    await reader.send('{"type":"thread.subscribe","threadId":"t1","fromSeq":1}')
+    await reader.seqs(2)
+    frozen_at = live.app.services.hub.statistics().deliveries
+    event = {**part("y" * 5_000)}
+    last = 0
+    for _ in range(10):
+        batch = await live.call("POST", "/v1/threads/t1/events:batch", {"events": [event] * 500})
+        last = batch["events"][-1]["seq"]
+    handed_out = live.app.services.hub.statistics().deliveries - frozen_at
+    # 5,000 events of 5 KB were appended; what was written to the frozen reader fits its buffers, the kernel's included.
+    assert handed_out * 5_000 < 12 * 1024 * 1024, handed_out
+    assert await reader.seqs(last) == list(range(3, last + 1))
+    reader.close()
+
+
+async def test_the_write_buffer_of_a_frozen_reader_is_bounded() -> None:
+    async with serving(streams={"high_water_bytes": 65_536}) as live:
+        await live.thread("t1")
+        reader = RawReader(live.port)
+        await reader.open()
+        await reader.send('{"type":"thread.subscribe","threadId":"t1","fromSeq":1}')
+        await reader.seqs(2)
+        event = part("y" * 5_000)
+        for _ in range(4):
+            await live.call("POST", "/v1/threads/t1/events:batch", {"events": [event] * 500})
+        connections = list(live.app.services.hub._connections)
+        buffered = [connection.sink._socket.buffered for connection in connections]  # type: ignore[attr-defined]
+        assert len(buffered) == 1
+        assert 0 < buffered[0] < 65_536 + 70_000
+        reader.close()
+
+
+class _Peer:
+    def __init__(self) -> None:
+        self.last_heard = 0.0
+        self.bytes_taken = 0
+        self.pings = 0
+        self.closed: tuple[int, str] | None = None
+
+    def ping(self) -> None:
+        self.pings += 1
+
+    def close(self, code: int, reason: str) -> None:
+        self.closed = (code, reason)
+
+
+async def _watched() -> tuple[Keeper, _Peer, float]:
+    keeper, peer = Keeper(ping_interval=20, peer_timeout=60), _Peer()
+    start = asyncio.get_running_loop().time()
+    keeper.add(peer)
+    return keeper, peer, start
+
+
+@pytest.mark.requirement("PR-7-14", "PR-7-15")
+async def test_a_silent_peer_is_pinged_every_20_s_and_closed_after_60() -> None:
+    keeper, peer, start = await _watched()
+    for second in range(1, 60):
+        keeper.look(start + second)
+    assert peer.pings == 2
+    assert peer.closed is None
+    keeper.look(start + 61)
+    assert peer.closed == (CLOSE_NO_PONG, "no pong")
+    keeper.look(start + 200)
+    assert peer.pings == 2
+
+
+@pytest.mark.requirement("PR-7-16")
+@pytest.mark.parametrize("sign", ["frame", "byte"])
+async def test_a_sign_of_life_keeps_a_peer(sign: str) -> None:
+    keeper, peer, start = await _watched()
+    for second in range(0, 600, 50):
+        if sign == "frame":
+            peer.last_heard = start + second
+        else:
+            peer.bytes_taken += 1
+        keeper.look(start + second)
+    assert peer.closed is None
+
+
+@pytest.mark.requirement("PR-7-15", "PR-7-17")
+async def test_a_peer_that_is_gone_is_closed_with_4408_and_resumes_without_loss() -> None:
+    async with serving(streams={"ping_interval": 0.05, "peer_timeout": 0.3}) as live:
+        await live.thread("t1")
+        reader = RawReader(live.port)
+        await reader.open()
+        await reader.send('{"type":"thread.subscribe","threadId":"t1","fromSeq":1}')
+        await reader.seqs(2)
+        assert await reader.close_code() == CLOSE_NO_PONG
+        last = (await live.append("t1", part()))["seq"]
+        again = RawReader(live.port)
+        await again.open()
+        await again.send('{"type":"thread.subscribe","threadId":"t1","fromSeq":3}')
+        assert await again.seqs(last) == [3]
+        for each in (reader, again):
+            each.close()
+
+
+async def test_a_peer_that_answers_pings_stays() -> None:
+    async with serving(streams={"ping_interval": 0.05, "peer_timeout": 0.2}) as live, live.peer() as peer:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(1):
+                await peer.socket.recv()
+        assert await peer.settled() == []
