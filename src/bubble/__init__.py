@@ -1,5 +1,41 @@
-"""Bubble: the log that people and agents share."""
+"""Bubble: the log that people and agents share.
+
+What is listed here is the public surface; a name is loaded when it is first used, so that a client does not pay for the server.
+"""
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from bubble.protocol.version import VERSION as __version__
+
+if TYPE_CHECKING:
+    from bubble.client import BubbleConnection
+    from bubble.protocol.errors import BubbleError
+    from bubble.server.app import create_app
+    from bubble.server.settings import Settings
+    from bubble.store.opening import open_store
+
+__all__ = ["BubbleConnection", "BubbleError", "Settings", "__version__", "create_app", "open_store"]
+
+_HOMES = {
+    "BubbleConnection": "bubble.client",
+    "BubbleError": "bubble.protocol.errors",
+    "Settings": "bubble.server.settings",
+    "create_app": "bubble.server.app",
+    "open_store": "bubble.store.opening",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value: object = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-PROTOCOL_VERSION = 1
+from bubble.protocol.version import PROTOCOL_VERSION
 
 __all__ = ["PROTOCOL_VERSION"]

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from bubble import __version__
+from bubble.protocol.version import VERSION
 from bubble.protocol.frames import ClientFrame, ServerFrame
 from bubble.server.schemas import Schemas, event_components, reference, struct_components
 
@@ -28,7 +28,7 @@ def asyncapi_document(*, url: str) -> dict[str, object]:
         "asyncapi": "3.0.0",
         "info": {
             "title": "Bubble over WebSocket",
-            "version": __version__,
+            "version": VERSION,
             "description": "Follow threads and append to them. Text frames of JSON; one connection carries any number of threads.",
             "license": {"name": "Apache-2.0"},
         },

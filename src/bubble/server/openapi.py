@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from bubble import __version__
+from bubble.protocol.version import VERSION
 from bubble.auth.browser import CSRF_HEADER, SESSION_COOKIES
 from bubble.protocol.errors import ERROR_CODES, BubbleErrorCode, error_from_code
 from bubble.protocol.identifiers import MAX_SEQ, NAME_PATTERN
@@ -19,7 +19,7 @@ from bubble.server.answers import ErrorBody
 from bubble.server.operations import Operation, Operations
 from bubble.server.schemas import Schemas, event_components, reference, schema_of, struct_components
 
-__all__ = ["openapi_document"]
+__all__ = ["errors_of", "openapi_document"]
 
 _SUMMARY: Final = "A durable log for conversations between people and agents"
 _NAME: Final = {"type": "string", "pattern": NAME_PATTERN, "minLength": 1, "maxLength": 128}
@@ -88,7 +88,7 @@ def openapi_document(operations: Operations, *, root: str = "") -> dict[str, obj
         "openapi": "3.1.0",
         "info": {
             "title": "Bubble",
-            "version": __version__,
+            "version": VERSION,
             "summary": _SUMMARY,
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
@@ -186,22 +186,25 @@ def _responses(operation: Operation) -> dict[str, Schemas]:
     for status in sorted({operation.status, *operation.statuses}):
         responses[str(status)] = _success(operation, status)
     by_status: dict[int, list[BubbleErrorCode]] = {}
-    for code in _errors(operation):
+    for code in errors_of(operation):
         by_status.setdefault(_STATUS[code], []).append(code)
     for status, codes in sorted(by_status.items()):
         responses[str(status)] = _failure(status, codes)
     return responses
 
 
-def _errors(operation: Operation) -> Iterable[BubbleErrorCode]:
-    codes: set[BubbleErrorCode] = {"invalid_request", "internal", "unavailable", *operation.errors}
+def errors_of(operation: Operation) -> tuple[BubbleErrorCode, ...]:
+    """Every error that the operation may answer with."""
+    codes: set[BubbleErrorCode] = {"invalid_request", "internal", *operation.errors}
+    if not operation.while_draining:
+        codes.add("unavailable")
     if operation.access == "bearer":
         codes |= {"unauthenticated", "rate_limited"}
         if operation.method != "GET":
             codes.add("forbidden")
     if operation.takes_body:
         codes.add("payload_too_large")
-    return (code for code in ERROR_CODES if code in codes)
+    return tuple(code for code in ERROR_CODES if code in codes)
 
 
 def _success(operation: Operation, status: int) -> Schemas:

@@ -169,7 +169,7 @@ async def test_one_socket_carries_many_threads_and_every_subscriber_gets_the_eve
 
 
 @pytest.mark.requirement(
-    "WS-14", "WS-16", "WS-31", "WS-32", "WS-33", "WS-52", "WS-53", "WS-12", "WS-49", "EV-40", "PR-5-30"
+    "WS-14", "WS-16", "WS-31", "WS-32", "WS-33", "WS-52", "WS-53", "WS-12", "WS-49", "EV-40", "PR-5-26", "PR-5-29"
 )
 @pytest.mark.parametrize("role", ["participant", "observer"])
 async def test_removed_while_events_pour_in(live: Live, role: str) -> None:

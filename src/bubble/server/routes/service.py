@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bubble import __version__
+from bubble.protocol.version import VERSION
 from bubble.auth.browser import csrf_token
 from bubble.protocol import PROTOCOL_VERSION
 from bubble.protocol.errors import InvalidRequest
@@ -97,7 +97,7 @@ async def metrics(call: Call) -> Answer[bytes]:
 async def get_protocol(call: Call) -> ProtocolInfo:
     """The protocol's version, the limits in force, and extensions."""
     return ProtocolInfo(
-        protocol_version=PROTOCOL_VERSION, server_version=__version__, limits=call.services.limits, extensions=[]
+        protocol_version=PROTOCOL_VERSION, server_version=VERSION, limits=call.services.limits, extensions=[]
     )
 
 
