@@ -86,39 +86,43 @@ class Policy:
 class IdentityGuard:
     """`bubble.store.commands.Guard` of one identity. Make it once per connection: it keeps what it worked out per role."""
 
-    __slots__ = ("_by_role", "_identity", "_is_admin", "_policy", "kind", "principal_id")
+    __slots__ = ("_by_role", "_identity", "_is_admin", "_policy", "_threads", "kind", "principal_id")
 
     def __init__(self, policy: Policy, identity: Identity) -> None:
         self.principal_id: str = identity.principal.principal_id
         self.kind: PrincipalKind = identity.principal.kind
         self._policy = policy
         self._identity = identity
+        self._threads = identity.threads
         self._is_admin = identity.principal.deployment_role == "admin"
         self._by_role: dict[str | None, frozenset[str]] = {}
 
     def require(self, capability: str, *, thread_id: str, role: str | None, join_policy: str) -> None:
         """Returns if allowed; `NotFound` where the caller may not know the thread, `Forbidden` where it lacks the capability."""
-        if self.has(capability, thread_id=thread_id, role=role):
+        within = self._threads is None or thread_id in self._threads
+        if within and capability in (self._by_role.get(role) or self._carried(role)):
             return
-        threads = self._identity.threads
-        within = threads is None or thread_id in threads
         is_open = join_policy == "open" and within
         if is_open and capability in _ON_OPEN_THREADS and self._allows(capability):
             return
-        visible = within and (self._is_admin or bool(self._policy.roles.get(role or "")) or is_open)
-        if not visible or capability in _HIDDEN:
+        if capability in _HIDDEN or not (within and self._sees(role, is_open=is_open)):
             raise thread_not_found(thread_id)
         raise Forbidden(f'Principal "{self.principal_id}" lacks "{capability}" on thread "{thread_id}".')
 
     def has(self, capability: str, *, thread_id: str, role: str | None) -> bool:
         """Whether the role (or being an admin) carries the capability, within what the bearer is narrowed to."""
-        threads = self._identity.threads
-        if threads is not None and thread_id not in threads:
-            return False
+        within = self._threads is None or thread_id in self._threads
+        return within and capability in self._carried(role)
+
+    def _sees(self, role: str | None, *, is_open: bool) -> bool:
+        # Whoever has no capability on a thread, by its role or by how its bearer is narrowed, does not learn that there is one.
+        return not _OWNER.isdisjoint(self._carried(role)) or (is_open and self._allows("thread.read"))
+
+    def _carried(self, role: str | None) -> frozenset[str]:
         capabilities = self._by_role.get(role)
         if capabilities is None:
             capabilities = self._by_role[role] = self._work_out(role)
-        return capability in capabilities
+        return capabilities
 
     def _work_out(self, role: str | None) -> frozenset[str]:
         carried = CAPABILITIES if self._is_admin else self._policy.roles.get(role or "", frozenset())
