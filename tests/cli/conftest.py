@@ -135,9 +135,9 @@ def running_server(directory: Path, **variables: str) -> Iterator[Server]:
         assert code == 0
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """One server for the tests of a module."""
+    """One server for all tests that need nothing of it but to be there: they make their own threads and people."""
     with running_server(tmp_path_factory.mktemp("server")) as server:
         yield server
 

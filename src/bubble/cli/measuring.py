@@ -101,12 +101,11 @@ async def _http(server: SpawnedServer, seconds: float, *, clients: int, batch: i
     done = sum(await asyncio.gather(*(client() for _ in range(clients))))
     rate = done * batch / (time.perf_counter() - start)
     who = "1 client" if clients == 1 else f"{clients} clients"
-    how = f"HTTP, {who}, keep-alive, each waiting for its answer"
     return Figure(
-        name="durable appends" if batch == 1 else f"durable appends in batches of {batch}",
+        name=f"durable appends, {who}" + ("" if batch == 1 else f", batches of {batch}"),
         value=rate,
         unit="/s",
-        how=how,
+        how="HTTP, keep-alive, each client waits for its answer",
     )
 
 

@@ -32,6 +32,7 @@ __all__ = [
     "show_fields",
     "show_table",
     "stdout_console",
+    "working",
     "write_json",
     "write_raw",
 ]
@@ -180,3 +181,14 @@ def progress(label: str, *, total: int | None) -> Iterator[Steps]:
                 bar.advance(task, steps)
 
         yield _Shown()
+
+
+@contextmanager
+def working(label: str) -> Iterator[None]:
+    """A sign on standard error that something of unknown length goes on; silent where that is no terminal."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(plain(label)):
+        yield

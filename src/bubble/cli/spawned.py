@@ -83,7 +83,8 @@ async def _address(process: Process, directory: Path) -> str:
         line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
     if not line:
         said = (directory / "server.log").read_text(errors="replace").strip().splitlines()
-        raise CommandError(f"The server did not start: {said[-1] if said else 'it said nothing'}")
+        reason = said[-1].removeprefix("bubble: ") if said else "it said nothing."
+        raise CommandError(f"The server did not start: {reason}")
     return str(json.loads(line)["url"])
 
 
