@@ -40,6 +40,7 @@ from bubble.protocol.errors import (
     error_from_code,
 )
 from bubble.protocol.jsontext import JSONValue, dump_json
+from bubble.protocol.version import VERSION
 
 __all__ = ["Answer", "Call", "HttpClient", "json_body", "or_unset"]
 
@@ -130,7 +131,7 @@ class HttpClient:
         self._client = httpx2.AsyncClient(
             transport=transport,
             verify=ssl_context if ssl_context is not None else True,
-            headers={"Accept": "application/json", "User-Agent": "bubble-threads"},
+            headers={"Accept": "application/json", "User-Agent": f"bubble-threads/{VERSION}"},
         )
 
     async def close(self) -> None:

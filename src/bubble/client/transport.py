@@ -19,6 +19,7 @@ from bubble.protocol.errors import (
     Unauthenticated,
     Unavailable,
 )
+from bubble.protocol.version import VERSION
 
 __all__ = ["Connector", "Socket", "SocketClosed", "handshake_refusal", "websocket_connector"]
 
@@ -91,7 +92,7 @@ def websocket_connector(
             connection = await connect(
                 url,
                 additional_headers=dict(headers),
-                user_agent_header="bubble-threads",
+                user_agent_header=f"bubble-threads/{VERSION}",
                 compression=None,
                 ssl=ssl_context if url.startswith("wss:") else None,
                 open_timeout=open_timeout,

@@ -155,6 +155,9 @@ class _Exchange:
             self._is_complete = not message.get("more_body", False)
             if message.get("body") and self._request.method != "HEAD":
                 yield message["body"]
+        if self._raises:  # what a server would only log
+            await asyncio.wait({self.task}, timeout=self._grace)
+            self._raise_late_failure()
 
     async def _next(self) -> Message | None:
         try:
@@ -172,6 +175,10 @@ class _Exchange:
             raise failure
         if failure is None and self._raises:
             raise RuntimeError("The application ended without an answer.")
+
+    def _raise_late_failure(self) -> None:
+        if self.task.done() and not self.task.cancelled() and (failure := self.task.exception()) is not None:
+            raise failure
 
     async def end(self) -> None:
         """The client is gone, or has read everything."""
