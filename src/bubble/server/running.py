@@ -39,7 +39,8 @@ class Started:
 
 
 def run(settings: Settings, *, on_started: Callable[[Started], None] | None = None) -> None:
-    """Serves until a signal says stop, on a fast event loop where there is one. Raises what `serve` raises."""
+    """Serves until a signal says stop, on a fast event loop where there is one; logs as the settings say. Raises what `serve` raises."""
+    configure_logging(settings.log)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         runner.run(serve(settings, on_started=on_started))
 
@@ -54,12 +55,11 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
 
 
 async def serve(settings: Settings, *, on_started: Callable[[Started], None] | None = None) -> None:
-    """Serves until a signal says stop; `on_started` is called once the socket listens.
+    """Serves until a signal says stop, or until it is cancelled; `on_started` is called once the socket listens.
 
     Raises `SettingsError` for a public address without TLS, `OSError` if the address cannot be had, and what `open_store` raises.
     """
     _require_private_or_safe(settings)
-    configure_logging(settings.log)
     with _bound(settings) as listening:
         port: int = listening.getsockname()[1]
         app = create_app(settings, port=port)
@@ -126,7 +126,12 @@ class _Server(uvicorn.Server):
         started = Started(url=self._app.services.url, port=port, first_start=self._app.first_start)
         if on_started is not None:
             self._tell = lambda: on_started(started)
-        await self._serve([listening])
+        try:
+            await self._serve([listening])
+        except asyncio.CancelledError:
+            if self.started:
+                await self.shutdown([listening])
+            raise
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
