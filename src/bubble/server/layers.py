@@ -13,7 +13,7 @@ from pydantic import BaseModel, SecretStr, ValidationError
 __all__ = ["SettingsError", "explain", "find_config", "flatten", "leaves", "refuse_unknown_variables"]
 
 # BUBBLE_ variables that are not the server's: the command line's and the test suite's.
-_OTHERS = frozenset({"BUBBLE_CONFIG", "BUBBLE_URL", "BUBBLE_TOKEN", "BUBBLE_PROFILE", "BUBBLE_KILLS"})
+_OTHERS = frozenset({"BUBBLE_CONFIG", "BUBBLE_DEBUG", "BUBBLE_KILLS", "BUBBLE_PROFILE", "BUBBLE_TOKEN", "BUBBLE_URL"})
 # What Kubernetes puts into every container for a service that is called `bubble`.
 _SERVICE_LINKS = re.compile(r"BUBBLE_(SERVICE_(HOST|PORT.*)|PORT_\d+_(TCP|UDP).*)")
 
