@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+import bubble
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "bubble"
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
@@ -51,7 +53,7 @@ def test_the_wheel_says_that_it_is_typed_and_under_which_licence(wheel: Path) ->
 
 
 def test_the_installed_version_is_the_one_of_the_metadata() -> None:
-    assert metadata.version("bubble-threads") == PROJECT["project"]["version"]
+    assert metadata.version("bubble-threads") == bubble.__version__
 
 
 @pytest.mark.parametrize("lock", LOCKS)

@@ -75,11 +75,14 @@ class Peer:
             frames.append(frame)
         return frames
 
+    async def _frames_until_closed(self) -> None:
+        while True:
+            await self.frame()
+
     async def closing(self) -> tuple[int, str]:
         """Reads until the server closes: code and reason; the frames before are in `seen`."""
         with pytest.raises(ConnectionClosed) as closed:
-            while True:
-                await self.frame()
+            await self._frames_until_closed()
         assert closed.value.rcvd is not None, "the connection was cut"
         return closed.value.rcvd.code, closed.value.rcvd.reason
 

@@ -3,82 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import socket as sockets
 
 import pytest
 
 from bubble.server.websocket.keeper import CLOSE_NO_PONG, Keeper
-from tests.server.websocket.live import ADMIN_TOKEN, Live, part, serving
+from tests.server.websocket.live import Live, part, serving
+from tests.server.websocket.raw_reader import RawReader
 
 pytestmark = pytest.mark.anyio
-
-
-class RawReader:
-    """A WebSocket client on a bare socket, so that nothing is read unless the test reads it."""
-
-    def __init__(self, port: int) -> None:
-        self._socket = sockets.socket()
-        self._socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, 16 * 1024)
-        self._socket.setblocking(False)
-        self._port = port
-        self._buffer = b""
-
-    async def open(self) -> None:
-        loop = asyncio.get_running_loop()
-        await loop.sock_connect(self._socket, ("127.0.0.1", self._port))
-        request = (
-            f"GET /v1/ws HTTP/1.1\r\nHost: 127.0.0.1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-            f"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\nSec-WebSocket-Version: 13\r\n"
-            f"Authorization: Bearer {ADMIN_TOKEN}\r\n\r\n"
-        )
-        await loop.sock_sendall(self._socket, request.encode())
-        while b"\r\n\r\n" not in self._buffer:
-            self._buffer += await loop.sock_recv(self._socket, 65_536)
-        self._buffer = self._buffer.partition(b"\r\n\r\n")[2]
-
-    async def send(self, text: str) -> None:
-        payload = text.encode()
-        assert len(payload) < 126
-        frame = bytes((0x81, 0x80 | len(payload), 0, 0, 0, 0)) + payload
-        await asyncio.get_running_loop().sock_sendall(self._socket, frame)
-
-    async def seqs(self, last: int) -> list[int]:
-        """Reads until the event `last`: all seqs, in the order they came."""
-        found: list[int] = []
-        while not found or found[-1] != last:
-            frame = await self._frame()
-            if b'"thread.event"' in frame:
-                found.append(int(frame.partition(b'"seq":')[2].partition(b",")[0]))
-        return found
-
-    async def close_code(self) -> int:
-        """Reads on, answering no ping, until the server closes."""
-        while True:
-            await self._have(2)
-            opcode = self._buffer[0] & 0x0F
-            frame = await self._frame()
-            if opcode == 8:
-                return int.from_bytes(frame[:2], "big")
-
-    async def _frame(self) -> bytes:
-        await self._have(2)
-        size, start = self._buffer[1] & 0x7F, 2
-        if size == 126:
-            await self._have(4)
-            size, start = int.from_bytes(self._buffer[2:4], "big"), 4
-        await self._have(start + size)
-        frame, self._buffer = self._buffer[start : start + size], self._buffer[start + size :]
-        return frame
-
-    async def _have(self, count: int) -> None:
-        async with asyncio.timeout(20):
-            while len(self._buffer) < count:
-                received = await asyncio.get_running_loop().sock_recv(self._socket, 1024 * 1024)
-                assert received, "the server closed"
-                self._buffer += received
-
-    def close(self) -> None:
-        self._socket.close()
 
 
 @pytest.mark.requirement("PR-7-10", "PR-7-11", "PR-7-12")
