@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import select
@@ -41,8 +42,9 @@ class Job:
         self._reader.start()
 
     def stop(self) -> None:
-        """Ctrl-C, and waits until it and everything that it started are gone."""
-        os.killpg(self.pid, signal.SIGINT)
+        """Ctrl-C, and waits until it and everything that it started are gone. It may have ended before."""
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.pid, signal.SIGINT)
         self._reader.join(SECONDS)
         assert not self._reader.is_alive(), f"`{self.script.strip()}` did not stop"
 

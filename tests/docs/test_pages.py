@@ -18,7 +18,13 @@ EXAMPLES = ROOT / "docs" / "examples"
 # Languages that are tried elsewhere: the reference pages and their shapes in test_reference, nginx in tests/interop/test_nginx.py.
 ELSEWHERE = frozenset({"nginx", "json", "toml", "ini"})
 
+NEEDS_SERVER = "<!-- needs: server -->"
+WELCOME = "  token for everything else:            bubble_user_…\n"
+
 _TOKEN = re.compile(r"bubble_user_[\w-]+")
+
+
+every_page = pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 
 
 class Reader:
@@ -36,6 +42,14 @@ class Reader:
             "html": self._only_saved,
             "js": self._only_saved,
         }
+
+    def sit_down(self, page: Path) -> None:
+        """What the page takes for granted."""
+        if NEEDS_SERVER in page.read_text(encoding="utf-8"):
+            self._terminal.start("bubble serve\n")
+            self._terminal.wait_for(WELCOME)
+            login = f"bubble login http://127.0.0.1:{self._desk.port}"
+            self._terminal.run(login, typed=self._token())
 
     def follow(self, block: Block) -> None:
         """Does what the block says. AssertionError where the page is wrong."""
@@ -64,6 +78,9 @@ class Reader:
         if "types" not in block.how:
             return ""
         assert block.how["types"] == "token", f"{block} types something unknown"
+        return self._token()
+
+    def _token(self) -> str:
         found = [token for job in self._terminal.jobs for token in _TOKEN.findall(job.output)]
         return f"{found[-1]}\n"
 
@@ -82,11 +99,14 @@ class Reader:
         raise AssertionError(f"{block} is never tried: save it in a file, or say why not. {text[:40]}")
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages()])
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@every_page
 def test_what_a_page_shows_happens(desk: Desk, page: Path) -> None:
     if any("curl" in block.text for block in blocks(page)) and shutil.which("curl") is None:
         pytest.skip("missing: curl")
     reader = Reader(desk)
+    reader.sit_down(page)
     for block in blocks(page):
         try:
             reader.follow(block)
@@ -95,7 +115,7 @@ def test_what_a_page_shows_happens(desk: Desk, page: Path) -> None:
             raise
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages()])
+@every_page
 def test_every_block_names_a_language_that_is_tried(page: Path) -> None:
     known = {"sh", "python", "text", "html", "js", *ELSEWHERE}
     assert [str(block) for block in blocks(page) if block.language not in known] == []
@@ -108,7 +128,7 @@ def test_every_example_file_is_on_a_page(file: Path) -> None:
     assert file.name in shown
 
 
-@pytest.mark.parametrize("page", [pytest.param(page, id=page.relative_to(ROOT).as_posix()) for page in pages()])
+@every_page
 def test_every_block_of_json_is_json(page: Path) -> None:
     for block in blocks(page):
         if block.language == "json":

@@ -1,0 +1,19 @@
+import asyncio
+import os
+
+from bubble import BubbleConnection
+
+
+async def main() -> None:
+    async with BubbleConnection("http://127.0.0.1:3000", token=os.environ["BUBBLE_TOKEN"]) as bubble:
+        thread = await bubble.create_thread(title="Hello")
+        async with bubble.run(thread.thread_id, kind="user_input") as run:
+            await run.text("Is anybody there?")
+        async with bubble.subscribe_thread(thread.thread_id, from_seq=1) as events:
+            async for event in events:
+                print(event.seq, event.type)
+                if event.type == "run_finished":
+                    break
+
+
+asyncio.run(main())
