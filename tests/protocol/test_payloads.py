@@ -159,6 +159,38 @@ def test_the_shape_itself_has_no_size(size: int, fill: bytes) -> None:
     assert_lossless(text)
 
 
+HALF = MIB // 2
+HOSTILE = {
+    "one string without an end": b'{"type":"x","v":["' + b"[" * 600 + rb"\"" * HALF,
+    "quotes only": b'"' * MIB + b"[" * 600,
+    "backslashes": b'{"type":"x","v":"' + b"[" * 600 + rb"\\" * HALF + b'"}',
+    "opened and never closed": b"[" * MIB,
+    "side by side": b'{"type":"x","v":[' + b"[]," * (MIB // 3) + b"[]]}",
+    "side by side, beside a surrogate": rb'{"type":"\ud800","v":[' + b"[]," * (MIB // 3) + b"[]]}",
+    "surrogates": b'{"type":"' + rb"\ud800" * (MIB // 6) + b'"}',
+    "space, beside a surrogate": rb'{"type":"\ud800",' + b" " * MIB + b'"v":1}',
+    "a number, beside a surrogate": rb'{"type":"\ud800","v":' + b"9" * MIB + b"}",
+    "keys": b'{"type":"x"' + b"".join(b',"%d":1' % number for number in range(MIB // 12)) + b"}",
+}
+
+
+@pytest.mark.parametrize("part", HOSTILE.values(), ids=HOSTILE)
+def test_a_hostile_megabyte_is_judged_in_one_pass(part: bytes) -> None:
+    # More than one pass over half a million of anything would not end before the suite's time is over.
+    text = part_event(part)
+    try:
+        json.loads(text.decode())
+    except (ValueError, RecursionError) as error:
+        is_json = "integer string conversion" in str(error)
+    else:
+        is_json = True
+    if is_json:
+        assert decode_event(text).text == text
+    else:
+        with pytest.raises(InvalidRequest):
+            decode_event(text)
+
+
 # --- any JSON whatever ------------------------------------------------------------------------------------------------------------
 
 SPACES = st.sampled_from(["", "", "", " ", "\n", "\t\r "])
