@@ -296,6 +296,16 @@ async def test_a_client_that_sends_too_much_gets_to_read_why() -> None:
         assert (await client.get("/healthz")).status_code == 200
 
 
+async def test_a_client_that_asks_before_it_sends_too_much_is_spared_the_sending() -> None:
+    async with serving(limits={"body_bytes": 1_000}) as started:
+        head = (
+            b"POST /v1/threads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\nContent-Length: 5000\r\n"
+            b"Expect: 100-continue\r\n\r\n" % ADMIN_TOKEN.encode()
+        )
+        status, _, body = parsed(await talk(started, head))
+        assert (status, body["code"]) == (413, "payload_too_large")
+
+
 async def test_head_has_the_headers_and_no_body() -> None:
     async with serving() as started:
         answer = await talk(started, b"HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")

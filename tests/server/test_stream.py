@@ -172,3 +172,19 @@ async def test_a_draining_server_ends_its_streams(world: World, alice: Person, t
         assert json.loads((await stream.next()).data)["reason"] == "unavailable"
         with pytest.raises(StopAsyncIteration):
             await stream.next()
+
+
+async def test_how_far_the_slowest_reader_is_behind_is_a_figure(world: World, alice: Person, thread: str) -> None:
+    batch = {"events": [alice.says("r", "x" * 100_000)] * 50}
+    async with following(alice, thread, "?fromSeq=100") as stream:
+        await stream.next()
+        await alice.post(f"/v1/threads/{thread}/events:batch", batch)
+        assert world.app.services.hub.statistics().lag > 0
+        await stream.take(50)
+        assert world.app.services.hub.statistics().lag == 0
+
+
+async def test_asking_for_the_headers_of_a_stream_begins_none(world: World, alice: Person, thread: str) -> None:
+    answer = await alice.call("HEAD", f"/v1/threads/{thread}/events/stream", expect=200)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert world.app.services.hub.statistics().connections == 0

@@ -115,6 +115,12 @@ class Connection:
         """How many threads it follows."""
         return len(self._subscriptions)
 
+    @property
+    def lag(self) -> int:
+        """How many events its subscription furthest behind has still to get."""
+        opened = (each for each in self._subscriptions.values() if each.next_seq)
+        return max((each.tail.released + 1 - each.next_seq for each in opened), default=0)
+
     # --- what the peer asks -----------------------------------------------------------------------------------------------------
 
     async def subscribe(self, thread_id: str, *, from_seq: int) -> None:

@@ -49,13 +49,17 @@ async def _all_valid(identities: Collection[Identity]) -> Collection[Identity]: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubStatistics:
-    """Counts now (`connections`, `subscriptions`, `tails`, `tasks`) and since the start (`deliveries`)."""
+    """Counts now (`connections`, `subscriptions`, `tails`, `tasks`) and since the start (`deliveries`).
+
+    `lag` is how many events the subscription furthest behind has still to get.
+    """
 
     connections: int
     subscriptions: int
     tails: int
     tasks: int
     deliveries: int
+    lag: int = 0
 
 
 class Hub:
@@ -117,6 +121,7 @@ class Hub:
             tails=len(self._tails),
             tasks=len(self.tasks),
             deliveries=self._deliveries,
+            lag=max((connection.lag for connection in self._connections), default=0),
         )
 
     def time(self) -> float:

@@ -27,6 +27,7 @@ _VERSION: Header = (b"bubble-protocol-version", b"%d" % PROTOCOL_VERSION)
 _NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
 _SANE_ID = re.compile(rb"[A-Za-z0-9._\-]{1,128}")
 _UNROUTED = "-"
+_GONE = 499  # for log and metrics: nobody is there to be answered
 
 
 class WrongMethod(BubbleError):
@@ -108,7 +109,7 @@ async def _answered(inside: Inside, scope: Scope, send: Send, exchange: Exchange
     try:
         await inside(scope, send)
     except ClientGone:
-        return
+        exchange.status = exchange.status or _GONE
     except BubbleError as error:
         await _refuse(error, send, exchange)
     except Exception:  # noqa: BLE001 - whatever it was, the client gets an answer and the log gets the stack

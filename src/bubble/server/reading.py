@@ -59,7 +59,8 @@ async def read_body(receive: Receive, headers: RequestHeaders, *, limit: int, se
     """
     length = headers.one(b"content-length")
     if length is not None and length.isdecimal() and int(length) > limit:
-        await _discard(receive)
+        if headers.one(b"expect") is None:  # a client that waits for 100-continue has not sent it yet, and need not
+            await _discard(receive)
         raise _too_large(limit)
     try:
         async with asyncio.timeout(seconds):

@@ -238,6 +238,9 @@ def _start_of(call: Call, query: FollowEvents) -> int:
 async def _send_stream(call: Call, stream: ThreadStream) -> None:
     headers = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
     await call.send({"type": "http.response.start", "status": 200, "headers": headers})
+    if call.scope["method"] == "HEAD":
+        await call.send({"type": "http.response.body", "body": b""})
+        return
     async for piece in stream.records():
         await call.send({"type": "http.response.body", "body": piece, "more_body": True})
     await call.send({"type": "http.response.body", "body": b""})
