@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uvicorn
 from starlette.types import Message, Receive, Scope, Send
+from websockets.frames import Frame, Opcode
 
 from bubble.server.websocket.asgi_skin import AsgiSocket
 from bubble.server.websocket.uvicorn_skin import EXTENSION, BubbleWebSocketProtocol
@@ -23,13 +24,15 @@ class DirectEcho:
         self._socket.send_text(text)
 
     def binary(self, data: bytes) -> None:
-        self._socket.conn.send_binary(data)
-        self._socket.transport.write(b"".join(self._socket.conn.data_to_send()))
+        self._socket.transport.write(Frame(Opcode.BINARY, data).serialize(mask=False))
 
     def oversized(self, size: int) -> None:
         self._socket.close(1009, f"{size} bytes")
 
     def drained(self) -> None:
+        pass
+
+    def gone(self) -> None:
         pass
 
 
@@ -66,6 +69,9 @@ class AsgiEcho:
     def drained(self) -> None:
         pass
 
+    def gone(self) -> None:
+        pass
+
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """`/direct` takes uvicorn's transport over, any other path speaks plain ASGI."""
@@ -76,8 +82,6 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
     if scope["path"] == "/direct":
         socket: BubbleWebSocketProtocol = scope["extensions"][EXTENSION]
         socket.attach(DirectEcho(socket))
-        while (await receive())["type"] != "websocket.disconnect":
-            pass
     else:
         echo = AsgiEcho(receive, send)
         await echo.socket.run(echo)

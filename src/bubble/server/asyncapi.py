@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 
 import msgspec
 
-from bubble.protocol.version import VERSION
 from bubble.protocol.frames import ClientFrame, ServerFrame
+from bubble.protocol.version import VERSION
 from bubble.server.schemas import Schemas, event_components, reference, struct_components
 
 __all__ = ["asyncapi_document"]

@@ -61,6 +61,12 @@ class BubbleHttpProtocol(HttpToolsProtocol):
         self._in_headers = False
         self._disarm()
 
+    def handle_websocket_upgrade(self) -> None:
+        super().handle_websocket_upgrade()
+        # The socket lives on without this object; without these it goes at once, and does not wait for the garbage collector.
+        del self.scope, self.headers
+        self.parser = None  # type: ignore[assignment]
+
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)
 

@@ -11,10 +11,10 @@ from typing import Final
 
 import msgspec
 
-from bubble.protocol.version import VERSION
 from bubble.auth.browser import CSRF_HEADER, SESSION_COOKIES
 from bubble.protocol.errors import ERROR_CODES, BubbleErrorCode, error_from_code
 from bubble.protocol.identifiers import MAX_SEQ, NAME_PATTERN
+from bubble.protocol.version import VERSION
 from bubble.server.answers import ErrorBody
 from bubble.server.operations import Operation, Operations
 from bubble.server.schemas import Schemas, event_components, reference, schema_of, struct_components

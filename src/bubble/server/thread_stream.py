@@ -1,7 +1,7 @@
 """A thread's subscription as server-sent events: `GET /v1/threads/:threadId/events/stream`.
 
-The stream is a hub connection like a WebSocket's: a cursor, woken when there is more, never a queue. `subscription_opened` comes first and has
-no id, so that a client's `Last-Event-ID` is always a seq.
+The stream is a hub connection like a WebSocket's: a cursor, woken when there is more, never a queue. `subscription_opened` comes first
+and has no id, so that a client's `Last-Event-ID` is always a seq.
 """
 
 from __future__ import annotations

@@ -7,13 +7,13 @@ from typing import Annotated
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from bubble.protocol.version import VERSION
 from bubble.auth.browser import csrf_token
 from bubble.protocol import PROTOCOL_VERSION
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.limits import Limits
 from bubble.protocol.resources import Principal
 from bubble.protocol.timestamps import format_ms
+from bubble.protocol.version import VERSION
 from bubble.server.answers import Answer
 from bubble.server.asyncapi import asyncapi_document
 from bubble.server.calls import Call

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from msgspec import UNSET
@@ -99,11 +99,14 @@ class _Window:
 class Driver:
     """One WebSocket of one principal: `Receiver` for its socket, `Sink` for the hub."""
 
-    def __init__(self, services: Services, socket: Socket, identity: Identity) -> None:
+    def __init__(
+        self, services: Services, socket: Socket, identity: Identity, *, forget: Callable[[], None] | None = None
+    ) -> None:
         self.encoding: Encoding = socket.encoding
         self.max_message = services.limits.frame_bytes
         self._services = services
         self._socket = socket
+        self._forget = forget
         self._clock = services.hub.time
         self._line: deque[Intent] = deque()
         self._is_waiting = False
@@ -116,9 +119,11 @@ class Driver:
         self._others = TokenBucket(rate=OTHER_FRAMES_PER_SECOND, burst=OTHER_FRAMES_BURST, now=now)
         self.connection: Connection = services.hub.connect(self, identity)
 
-    def close(self) -> None:
+    def gone(self) -> None:
         """The peer is gone."""
         self.connection.close()
+        if self._forget is not None:
+            self._forget()
 
     # --- from the socket --------------------------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import cast
 from urllib.parse import parse_qs
 
@@ -36,7 +37,7 @@ class WebSocketEndpoint:
         self._high_water = streams.high_water_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serves one connection until it is closed."""
+        """Serves one connection: until it is closed, or until it was taken over from ASGI."""
         await receive()  # websocket.connect
         try:
             identity = await self._identify(scope)
@@ -56,7 +57,7 @@ class WebSocketEndpoint:
         if direct is None:
             await self._drive_asgi(identity, receive, send)
         else:
-            await self._drive_directly(direct, identity, receive)
+            self._drive_directly(direct, identity)
 
     def _refusal(self, identity: Identity) -> tuple[int, str] | None:
         hub = self._services.hub
@@ -73,18 +74,12 @@ class WebSocketEndpoint:
         try:
             await socket.run(driver)
         finally:
-            driver.close()
+            driver.gone()
 
-    async def _drive_directly(self, socket: BubbleWebSocketProtocol, identity: Identity, receive: Receive) -> None:
-        driver = Driver(self._services, socket, identity)
+    def _drive_directly(self, socket: BubbleWebSocketProtocol, identity: Identity) -> None:
         self._keep(socket)
-        try:
-            socket.attach(driver, high_water=self._high_water)
-            while (await receive())["type"] != "websocket.disconnect":
-                pass
-        finally:
-            self._keeper.remove(socket)
-            driver.close()
+        driver = Driver(self._services, socket, identity, forget=partial(self._keeper.remove, socket))
+        socket.attach(driver, high_water=self._high_water)
 
     def _keep(self, socket: BubbleWebSocketProtocol) -> None:
         self._keeper.add(socket)

@@ -28,6 +28,9 @@ class Receiver(Protocol):
     def drained(self) -> None:
         """The socket takes more again."""
 
+    def gone(self) -> None:
+        """The connection is over, or closing: nothing more comes, nothing more is sent. Called once."""
+
 
 class Socket(Protocol):
     """One open WebSocket."""

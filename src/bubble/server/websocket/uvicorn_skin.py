@@ -13,11 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import socket as sockets
-from typing import Final
+from typing import Final, cast
 
+from uvicorn._types import ASGIReceiveEvent
+from uvicorn.config import Config
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from uvicorn.server import ServerState
 from websockets.frames import Frame
 from websockets.protocol import State
+from websockets.server import ServerProtocol
 
 from bubble.hub.encodings import WEBSOCKET_FRAMES, Chunk, Encoding, websocket_frame
 from bubble.server.websocket.masking import apply_mask
@@ -33,7 +37,46 @@ CLOSE_SECONDS: Final = 5.0
 _FIN_TEXT: Final = 0x81
 _FIN_CLOSE: Final = 0x88
 _MASKED: Final = 0x80
+_PING: Final = b"\x89\x00"
 _KNOWN_FIRST_BYTES: Final = frozenset({0x00, 0x01, 0x02, 0x80, 0x81, 0x82, 0x88, 0x89, 0x8A})
+
+
+class _Nobody:
+    """Stands where uvicorn keeps a queue, an event and a timer that an attached connection has no use for."""
+
+    def put_nowait(self, message: object) -> None:
+        """The receiver was told."""
+
+    def set(self) -> None:
+        """Nobody waits."""
+
+    def cancel(self) -> None:
+        """Nothing runs."""
+
+
+class _NoReceiver:
+    """Takes the place of a receiver that was told the end."""
+
+    max_message = 0
+
+    def message(self, text: bytes) -> None:
+        """Too late."""
+
+    def binary(self, data: bytes) -> None:
+        """Too late."""
+
+    def oversized(self, size: int) -> None:
+        """Too late."""
+
+    def drained(self) -> None:
+        """Nothing more is written."""
+
+    def gone(self) -> None:
+        """Told already."""
+
+
+_NOBODY: Final = _Nobody()
+_NO_RECEIVER: Final = _NoReceiver()
 
 
 class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
@@ -60,27 +103,53 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
     def attach(self, receiver: Receiver, *, high_water: int = HIGH_WATER) -> None:
         """Takes the connection over, after `websocket.accept`. Messages that came before are handed over now.
 
-        `receive()` goes on to tell of `websocket.disconnect`, and of nothing else.
+        The endpoint returns after this: the receiver hears of all that follows, at last by `gone`.
         """
         self.stop_keepalive()
         self._receiver = receiver
         self.last_heard = self.loop.time()
         self.transport.set_write_buffer_limits(high=high_water, low=high_water // 4)
         early = [self.queue.get_nowait() for _ in range(self.queue.qsize())]
+        self._let_go()
+        if self.read_paused:
+            self.read_paused = False
+            self.transport.resume_reading()
         for message in early:
             if message["type"] == "websocket.receive":
                 self._early(message.get("text"), message.get("bytes"))
             else:
-                self.queue.put_nowait(message)
-        if self.read_paused:
-            self.read_paused = False
-            self.transport.resume_reading()
+                self._leave()
+
+    def _let_go(self) -> None:
+        """Forgets what only the handshake and an ASGI endpoint need: an idle connection should cost little."""
+        self.queue = cast("asyncio.Queue[ASGIReceiveEvent]", _NOBODY)
+        self.writable = cast("asyncio.Event", _NOBODY)
+        self.close_timer = cast(
+            "asyncio.TimerHandle", _NOBODY
+        )  # its being set keeps uvicorn from closing when the endpoint returns
+        del self.scope, self.request, self.response
+        self._rest_core()
+
+    def _leave(self) -> None:
+        receiver, self._receiver = self._receiver, _NO_RECEIVER
+        if receiver is not None:
+            receiver.gone()
 
     def _early(self, text: str | None, data: bytes | None) -> None:
         if text is not None:
             self._hand_over(text.encode())
         elif self._receiver is not None:
             self._receiver.binary(data or b"")
+
+    def _core(self) -> ServerProtocol:
+        """The sans-I/O core. At a frame's boundary it has no state worth keeping, so it is made when it is needed."""
+        if not hasattr(self, "conn"):
+            self.conn = ServerProtocol(state=State.OPEN, max_size=self.config.ws_max_size, logger=self.logger)
+        return self.conn
+
+    def _rest_core(self) -> None:
+        if self.conn.state is State.OPEN and self.conn.current_size is None:
+            del self.conn
 
     @property
     def buffered(self) -> int:
@@ -124,27 +193,34 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def ping(self) -> None:
         """Sends a ping; any frame of the peer counts as an answer."""
-        if self.conn.state is State.OPEN and not self.close_sent:
-            self.conn.send_ping(b"")
-            self.transport.write(b"".join(self.conn.data_to_send()))
+        if not self.close_sent:
+            self.transport.write(_PING)
 
     def close(self, code: int, reason: str) -> None:
         """Starts the closing handshake; a peer that does not take part is cut off after a few seconds."""
         if self.close_sent or self.transport.is_closing():
             return
-        self.queue.put_nowait({"type": "websocket.disconnect", "code": code, "reason": reason})
-        if self.conn.state is State.OPEN:
-            self.conn.send_close(code, reason)
-            self.transport.write(b"".join(self.conn.data_to_send()))
+        core = self._core()
+        if core.state is State.OPEN:
+            core.send_close(code, reason)
+            self.transport.write(b"".join(core.data_to_send()))
         self.close_sent = True
-        self.resume_reading()
         self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
-
-    def abort(self) -> None:
-        """Cuts the connection off, whatever is still in the buffer."""
-        self.transport.abort()
+        self.resume_reading()
+        self._leave()
 
     # --- uvicorn's side ---------------------------------------------------------------------------------------------------------
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, object],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        # Without extensions, whatever the configuration says: frames are looked at here before the core sees them.
+        self.conn = ServerProtocol(max_size=self.config.ws_max_size, logger=self.logger)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
@@ -152,12 +228,26 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
         if connection is not None and connection.family in (sockets.AF_INET, sockets.AF_INET6):
             connection.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
 
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._receiver is not None:
+            self._leave()
+
+    def handle_close(self, event: Frame) -> None:
+        super().handle_close(event)
+        if self._receiver is not None:
+            if not self.close_sent:  # a peer that takes nothing would never let its connection end
+                self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+            self._leave()
+
     def pause_writing(self) -> None:
-        super().pause_writing()
+        if self._receiver is None:
+            super().pause_writing()
         self._write_paused = True
 
     def resume_writing(self) -> None:
-        super().resume_writing()
+        if self._receiver is None:
+            super().resume_writing()
         self._write_paused = False
         if self._receiver is not None and not self.close_sent:
             self._receiver.drained()
@@ -169,7 +259,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
             self.close(1012, "")
 
     def data_received(self, data: bytes) -> None:
-        if self.conn.state is State.CONNECTING:
+        if self._receiver is None and self.conn.state is State.CONNECTING:
             super().data_received(data)
             return
         self.last_heard = self.loop.time()
@@ -253,26 +343,31 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
             try:
                 payload.decode("utf-8")
             except UnicodeDecodeError:
-                self.conn.fail(1007, "invalid UTF-8")
+                self._core().fail(1007, "invalid UTF-8")
                 self._failed()
                 return False
         return True
 
     def _failed(self) -> None:
         self.handle_parser_exception()
+        if self._receiver is not None:
+            self._leave()
 
     # --- the long way in --------------------------------------------------------------------------------------------------------
 
     def _to_core(self, data: bytes) -> None:
+        core = self._core()
         if data[0] == _FIN_CLOSE:
             # A close frame may come between two fragments (RFC 6455, section 5.4); the core takes that for an error.
-            self.conn.current_size = None
-        self.conn.receive_data(data)
-        if self.conn.parser_exc is not None:
+            core.current_size = None
+        core.receive_data(data)
+        if core.parser_exc is not None:
             self._failed()
             return
         self.handle_events()
-        self._inside_fragments = self.conn.current_size is not None
+        self._inside_fragments = core.current_size is not None
+        if self._receiver is not None:
+            self._rest_core()
 
     def handle_pong(self, event: Frame) -> None:
         """A pong counts as any frame does (`last_heard`)."""
