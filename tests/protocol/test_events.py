@@ -17,7 +17,6 @@ from bubble.protocol.events import (
     ParticipantJoined,
     RunFinished,
     RunStarted,
-    SequencedEvent,
     ThreadTitleUpdated,
     ToolCallApproval,
     check_event,
@@ -25,7 +24,6 @@ from bubble.protocol.events import (
     encode_event,
     encoded,
     raw,
-    sequence,
 )
 from bubble.protocol.jsontext import JSONValue
 from tests.protocol.shapes import SHAPES, part_event, wire
@@ -378,58 +376,6 @@ def test_an_event_from_python_is_held_to_the_same_rules(event: RunStarted | dict
 def test_an_event_that_is_checked_alone_names_the_path_it_was_given() -> None:
     with pytest.raises(InvalidRequest, match=r"`\$\.x\.byPrincipalId`"):
         check_event(ParticipantJoined(by_principal_id="?", principal_id="a"), path="$.x")
-
-
-# --- stored events ----------------------------------------------------------------------------------------------------------------
-
-
-def stored(kind: str, *, seq: int = 3) -> SequencedEvent:
-    text = sequence(decode_event(wire(SHAPES[kind])).text, seq=seq, created_at="2026-05-06T12:34:56.789Z")
-    return SequencedEvent.from_stored(text)
-
-
-@pytest.mark.requirement("EV-02", "EV-07")
-@pytest.mark.parametrize("kind", SHAPES)
-def test_a_stored_event_is_the_event_with_seq_and_created_at_in_front(kind: str) -> None:
-    one = stored(kind)
-    assert one.to_dict() == {"seq": 3, "createdAt": "2026-05-06T12:34:56.789Z", **SHAPES[kind]}
-    assert (one.seq, one.created_at, one.type) == (3, "2026-05-06T12:34:56.789Z", kind)
-    assert one.event == decode_event(wire(SHAPES[kind])).event
-
-
-@pytest.mark.parametrize("kind", SHAPES)
-def test_a_stored_event_is_read_from_text_with_its_members_in_any_order(kind: str) -> None:
-    members = list(stored(kind).to_dict().items())
-    text = json.dumps(dict(reversed(members)), indent=2).encode()
-    assert SequencedEvent.from_text(text).to_dict() == dict(members)
-
-
-@pytest.mark.parametrize("kind", SHAPES)
-def test_reading_the_text_of_a_stored_event_gives_it_back_byte_for_byte(kind: str) -> None:
-    one = stored(kind)
-    assert SequencedEvent.from_text(one.text) == one
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        wire(SHAPES["run_started"]),
-        b'{"seq":0,"createdAt":"2026-05-06T12:34:56.789Z",' + wire(SHAPES["run_started"])[1:],
-        b'{"seq":9007199254740992,"createdAt":"2026-05-06T12:34:56.789Z",' + wire(SHAPES["run_started"])[1:],
-        b'{"seq":1.5,"createdAt":"2026-05-06T12:34:56.789Z",' + wire(SHAPES["run_started"])[1:],
-        b'{"seq":1,"createdAt":"2026-05-06",' + wire(SHAPES["run_started"])[1:],
-        b'{"seq":1,"createdAt":"2026-05-06T12:34:56.789+02:00",' + wire(SHAPES["run_started"])[1:],
-        b'{"seq":1,"createdAt":"2026-13-06T12:34:56.789Z",' + wire(SHAPES["run_started"])[1:],
-        b'{"seq":1,"seq":1,"createdAt":"2026-05-06T12:34:56.789Z",' + wire(SHAPES["run_started"])[1:],
-        b'{"seq":1,"createdAt":"2026-05-06T12:34:56.789Z"}',
-        b'{"seq":1,"createdAt":"2026-05-06T12:34:56.789Z","type":"x"}',
-        b'{"seq":1,"createdAt":"2026-05-06T12:34:56.789Z","mood":1,' + wire(SHAPES["run_started"])[1:],
-        *(b"", b"[]", b"null", b"{}", b"\xff"),
-    ],
-)
-def test_a_text_that_is_no_stored_event_is_refused(text: bytes) -> None:
-    with pytest.raises(InvalidRequest):
-        SequencedEvent.from_text(text)
 
 
 def test_what_is_encoded_is_what_was_decoded() -> None:
