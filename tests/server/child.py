@@ -12,7 +12,12 @@ from bubble.server.settings import Settings
 def tell(started: Started) -> None:
     """What the test has to know."""
     first = started.first_start
-    line = {"url": started.url, "port": started.port, "token": first.token if first else None}
+    line = {
+        "url": started.url,
+        "port": started.port,
+        "token": first.token if first else None,
+        "login": first.login_url if first else None,
+    }
     print(json.dumps(line), flush=True)  # noqa: T201 - the test reads it
 
 
