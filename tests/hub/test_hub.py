@@ -92,6 +92,7 @@ async def test_a_second_subscription_to_the_thread_is_a_conflict(store: MemorySt
         await sink.connection.subscribe(THREAD, from_seq=1)
 
 
+@pytest.mark.requirement("PR-2-13")
 async def test_a_connection_follows_only_so_many_threads(store: MemoryStore) -> None:
     hub = Hub(store, Policy(), limits=Limits(subscriptions=2))
     await hub.start()
@@ -104,6 +105,7 @@ async def test_a_connection_follows_only_so_many_threads(store: MemoryStore) -> 
     with pytest.raises(Conflict, match="at most 2"):
         await sink.connection.subscribe("t2", from_seq=1)
     await hub.close()
+    assert Limits().subscriptions == 4_096
 
 
 async def test_a_stranger_cannot_subscribe_and_does_not_learn_that_the_thread_exists(
@@ -142,6 +144,7 @@ async def test_a_reader_that_takes_nothing_costs_a_cursor_and_later_gets_everyth
     assert frozen.seqs(THREAD) == list(range(1, last + 1))
 
 
+@pytest.mark.requirement("PR-7-09", "WS-48")
 async def test_a_long_backlog_takes_turns_with_a_live_thread(store: MemoryStore, hub: Hub) -> None:
     await make_thread(store, THREAD)
     await make_thread(store, OTHER)
@@ -330,6 +333,7 @@ class _DeafStore(MemoryStore):
         return unlisten
 
 
+@pytest.mark.requirement("PR-5-27")
 async def test_with_every_notice_lost_events_and_revocations_still_arrive() -> None:
     async with _DeafStore() as store:
         hub = Hub(store, Policy())

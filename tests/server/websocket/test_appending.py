@@ -9,7 +9,7 @@ from tests.server.websocket.live import ADMIN_TOKEN, Live, part
 pytestmark = pytest.mark.anyio
 
 
-@pytest.mark.requirement("WS-07", "WS-09", "WS-11", "WS-35", "WS-36", "WS-37", "WS-42", "PR-7-13")
+@pytest.mark.requirement("EV-43", "WS-07", "WS-09", "WS-11", "WS-35", "WS-36", "WS-37", "WS-42", "PR-7-13")
 async def test_a_run_of_frames_is_appended_in_order_without_an_answer(live: Live) -> None:
     ann = await live.person("ann")
     await live.thread("t1", ann="participant")

@@ -99,7 +99,7 @@ async def test_a_fragmented_message_is_one_frame(live: Live) -> None:
         assert await peer.settled() == []
 
 
-@pytest.mark.requirement("WS-04", "PR-7-28")
+@pytest.mark.requirement("WS-04", "PR-7-28", "PR-4-38")
 @pytest.mark.parametrize("token", [None, "wrong", "bubble_user_" + "a" * 43])
 async def test_without_a_valid_bearer_one_error_and_4401(live: Live, token: str | None) -> None:
     async with live.peer(token) as peer:
@@ -131,6 +131,7 @@ async def test_a_header_never_falls_back_to_a_ticket(live: Live) -> None:
         assert (await peer.closing())[0] == 4401
 
 
+@pytest.mark.requirement("PR-4-23")
 async def test_a_cookie_opens_the_socket_from_the_servers_own_origin_only(live: Live) -> None:
     answer = await live.http.post(
         "/v1/sessions", json={"token": ADMIN_TOKEN}, headers={"Origin": live.app.services.url}
@@ -165,7 +166,7 @@ async def test_a_socket_ends_within_a_second_of_its_bearer(live: Live, how: str)
         assert peer.seen[-1]["code"] == "unauthenticated"
 
 
-@pytest.mark.requirement("PR-4-44", "PR-4-45")
+@pytest.mark.requirement("PR-4-44", "PR-4-45", "PR-4-46")
 async def test_another_bearer_of_the_same_principal_may_replace_the_first(live: Live) -> None:
     bob = await live.person("bob")
     eve = await live.person("eve")
@@ -186,6 +187,7 @@ async def test_another_bearer_of_the_same_principal_may_replace_the_first(live: 
         assert (await peer.events(1))[0]["seq"] == 4
 
 
+@pytest.mark.requirement("PR-4-47")
 async def test_a_refresh_with_a_narrower_token_is_looked_at_before_the_next_event(live: Live) -> None:
     bob = await live.person("bob")
     await live.thread("t1", bob="participant")

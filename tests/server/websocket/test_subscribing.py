@@ -19,7 +19,7 @@ async def test_the_bearer_of_http_opens_the_socket(live: Live) -> None:
         assert (await peer.subscribe("t1"))["type"] == "thread.subscription_opened"
 
 
-@pytest.mark.requirement("WS-10", "WS-15", "WS-18", "WS-22", "WS-23", "PR-7-06", "WS-57")
+@pytest.mark.requirement("WS-10", "WS-15", "WS-18", "WS-22", "WS-23", "PR-7-06", "WS-57", "EV-39")
 async def test_opened_once_then_backlog_then_live(live: Live) -> None:
     bob = await live.person("bob")
     await live.thread("t1", bob="participant")
