@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,40 +15,54 @@ import pytest
 
 from tests.docs.terminal import Terminal
 
-__all__ = ["Desk"]
+__all__ = ["PORTS", "Desk", "desk_in"]
 
-PORT_ON_THE_PAGES = 3000
+#: The ports that the pages speak of.
+PORTS = (3000, 8000, 8001)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Desk:
-    """A terminal, and what the pages' addresses are called here."""
+    """A terminal, and which ports stand for those of the pages."""
 
     terminal: Terminal
-    port: int
+    ports: Mapping[int, int]
 
     def here(self, text: str) -> str:
-        """The text of a page with this desk's port in it."""
-        for host in ("127.0.0.1", "localhost"):
-            text = text.replace(f"{host}:{PORT_ON_THE_PAGES}", f"{host}:{self.port}")
+        """The text of a page with this desk's ports in it."""
+        for named, port in self.ports.items():
+            text = re.sub(rf"(127\.0\.0\.1:|--port ){named}\b", rf"\g<1>{port}", text)
         return text
 
 
-def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port: int = taken.getsockname()[1]
-    return port
+def free_ports(count: int) -> list[int]:
+    """Ports that nobody listened on a moment ago."""
+    with ExitStack() as stack:
+        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
+        return [each.getsockname()[1] for each in taken]
+
+
+@contextmanager
+def desk_in(directory: Path) -> Iterator[Desk]:
+    """A desk whose home is in `directory`."""
+    ports = dict(zip(PORTS, free_ports(len(PORTS)), strict=True))
+    home = directory / "home"
+    home.mkdir()
+    hidden = ("BUBBLE_", "XDG_", "PYTEST", "COV")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(hidden)}
+    own = {
+        "HOME": str(home),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "200",
+        "NO_COLOR": "1",
+        "BUBBLE_PORT": str(ports[3000]),
+    }
+    with Terminal(home, {**kept, **own}) as terminal:
+        yield Desk(terminal=terminal, ports=ports)
 
 
 @pytest.fixture
 def desk(tmp_path: Path) -> Iterator[Desk]:
-    port = free_port()
-    home = tmp_path / "home"
-    home.mkdir()
-    kept = {
-        name: value for name, value in os.environ.items() if not name.startswith(("BUBBLE_", "XDG_", "PYTEST", "COV"))
-    }
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**kept, "HOME": str(home), "PATH": path, "COLUMNS": "200", "NO_COLOR": "1", "BUBBLE_PORT": str(port)}
-    with Terminal(home, environment) as terminal:
-        yield Desk(terminal=terminal, port=port)
+    """An empty desk."""
+    with desk_in(tmp_path) as desk:
+        yield desk

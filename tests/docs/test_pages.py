@@ -48,7 +48,7 @@ class Reader:
         if NEEDS_SERVER in page.read_text(encoding="utf-8"):
             self._terminal.start("bubble serve\n")
             self._terminal.wait_for(WELCOME)
-            login = f"bubble login http://127.0.0.1:{self._desk.port}"
+            login = self._desk.here("bubble login http://127.0.0.1:3000")
             self._terminal.run(login, typed=self._token())
 
     def follow(self, block: Block) -> None:

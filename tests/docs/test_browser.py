@@ -1,0 +1,103 @@
+"""The pages of the guide for browsers, in a browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from tests.docs.chromium import Tab, chromium, opened_tab
+from tests.docs.conftest import Desk, desk_in
+from tests.docs.markdown import ROOT, blocks
+from tests.docs.test_pages import Reader
+
+GUIDE = ROOT / "docs" / "guides" / "consume-from-a-browser-and-curl.md"
+
+pytestmark = [
+    pytest.mark.anyio,
+    pytest.mark.slow,
+    pytest.mark.timeout(300),
+    pytest.mark.skipif(chromium() is None, reason="missing: chromium"),
+]
+
+SERVE = "bubble serve\n"
+
+CREATE_FOLLOW_AND_SAY = """(async () => {
+  const { csrfToken } = await (await fetch("/bubble/v1/whoami")).json();
+  const headers = { "Content-Type": "application/json", "X-Bubble-CSRF": csrfToken };
+  const answer = await fetch("/bubble/v1/threads", { method: "POST", headers, body: "{}" });
+  const { threadId } = await answer.json();
+  globalThis.seen = [];
+  follow(threadId, (event) => seen.push(event));
+  await say(threadId, "Hello from a page");
+  return answer.status;
+})()"""
+
+OPEN_A_SOCKET = """
+globalThis.frames = [];
+globalThis.socket = new WebSocket(`ws://${location.host}/bubble/v1/ws`);
+socket.onopen = () => socket.send('{"type":"grants.subscribe"}');
+socket.onmessage = ({ data }) => frames.push(JSON.parse(data).type);
+"""
+
+
+@pytest.fixture(scope="module")
+def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
+    """The desk of somebody who has followed the guide to its end."""
+    with desk_in(tmp_path_factory.mktemp("followed")) as desk:
+        reader = Reader(desk)
+        reader.sit_down(GUIDE)
+        for block in blocks(GUIDE):
+            reader.follow(block)
+        yield desk
+
+
+def saved(desk: Desk, name: str) -> str:
+    return (desk.terminal.directory / name).read_text(encoding="utf-8")
+
+
+async def lines_of(tab: Tab) -> object:
+    return await tab.run("[...document.querySelectorAll('#events li')].map((line) => line.textContent.trim())")
+
+
+async def test_the_dashboard_shows_the_thread_and_goes_on_after_a_restart_of_the_server(followed: Desk) -> None:
+    async with opened_tab() as tab:
+        await tab.go(f"http://127.0.0.1:{followed.ports[8000]}/")
+        await tab.until("document.querySelectorAll('#events li').length === 9")
+        followed.terminal.stop(SERVE)
+        followed.terminal.start(SERVE)
+        followed.terminal.wait_for("Bubble listens on …\n")
+        followed.terminal.run('bubble post $thread "After the restart"')
+        await tab.until("document.querySelectorAll('#events li').length === 14")
+        shown = await lines_of(tab)
+        assert isinstance(shown, list)
+        assert shown[7] == "message_part Written with curl."
+        assert shown[11] == "message_part After the restart"
+
+
+@asynccontextmanager
+async def logged_in(desk: Desk) -> AsyncIterator[Tab]:
+    """A page of the application that Bubble is mounted in, in a browser that used the login link."""
+    origin = f"http://127.0.0.1:{desk.ports[8001]}"
+    (code,) = {found for job in desk.terminal.jobs for found in re.findall(rf"{origin}/bubble/login\S+", job.output)}
+    async with opened_tab() as tab:
+        await tab.go(code)
+        await tab.until("document.querySelector('form button:enabled') !== null")
+        await tab.run("document.querySelector('form button').click()")
+        await tab.until("!location.pathname.endsWith('/login')")
+        await tab.go(f"{origin}/")
+        yield tab
+
+
+async def test_a_page_of_the_same_origin_lives_by_its_session(followed: Desk) -> None:
+    async with logged_in(followed) as tab:
+        await tab.run(saved(followed, "follow.js") + saved(followed, "say.js"))
+        made = await tab.run(CREATE_FOLLOW_AND_SAY)
+        assert made == 201
+        await tab.until("seen.length === 4")
+        assert await tab.run("seen.map((event) => event.seq)") == [1, 2, 3, 4]
+        assert await tab.run("seen[2].part.delta") == "Hello from a page"
+        await tab.run(OPEN_A_SOCKET)
+        await tab.until("frames.includes('grants.snapshot')")
