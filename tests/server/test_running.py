@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import json
 import signal
 import ssl
-import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from ipaddress import ip_address
 from pathlib import Path
@@ -25,73 +20,12 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from bubble.server import http_protocol
-from bubble.server.running import Started, serve
+from bubble.server.running import serve
 from bubble.server.settings import Settings, SettingsError
+from tests.server.serving import BEARER, a_child, parsed, serving, talk
 from tests.server.world import ADMIN_TOKEN
 
 pytestmark = pytest.mark.anyio
-
-CHILD = Path(__file__).with_name("child.py")
-BEARER = {"Authorization": f"Bearer {ADMIN_TOKEN}"}
-
-
-@asynccontextmanager
-async def serving(**settings: object) -> AsyncIterator[Started]:
-    """A server in this process, which is cancelled at the end."""
-    values = {"store": "memory:", "port": 0, "admin_token": ADMIN_TOKEN, "log": {"requests": False}, **settings}
-    up: asyncio.Future[Started] = asyncio.get_running_loop().create_future()
-    running = asyncio.create_task(serve(Settings(**values), on_started=up.set_result))  # type: ignore[arg-type]
-
-    def ended(task: asyncio.Task[None]) -> None:
-        if not up.done():
-            up.set_exception(task.exception() or RuntimeError("it ended"))
-
-    running.add_done_callback(ended)
-    try:
-        async with asyncio.timeout(10):
-            started = await up
-        yield started
-    finally:
-        running.cancel()
-        async with asyncio.timeout(12):
-            with contextlib.suppress(asyncio.CancelledError):
-                await running
-
-
-@dataclass(frozen=True, kw_only=True)
-class Child:
-    """A server in a process of its own."""
-
-    process: asyncio.subprocess.Process
-    url: str
-    token: str
-
-    async def stop(self, number: int = signal.SIGTERM) -> int:
-        """Sends the signal; the exit code, which must come within 10 s."""
-        self.process.send_signal(number)
-        async with asyncio.timeout(10):
-            return await self.process.wait()
-
-    def client(self) -> httpx2.AsyncClient:
-        return httpx2.AsyncClient(base_url=self.url, headers={"Authorization": f"Bearer {self.token}"})
-
-
-@asynccontextmanager
-async def a_child(**settings: object) -> AsyncIterator[Child]:
-    values = {"port": 0, "store": "memory:", "admin_token": ADMIN_TOKEN, **settings}
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, str(CHILD), json.dumps(values), stdout=asyncio.subprocess.PIPE
-    )
-    try:
-        assert process.stdout is not None
-        async with asyncio.timeout(30):
-            line = json.loads(await process.stdout.readline())
-        yield Child(process=process, url=line["url"], token=line["token"] or ADMIN_TOKEN)
-    finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
-
 
 # --- starting ---------------------------------------------------------------------------------------------------------------------
 
@@ -223,33 +157,11 @@ async def test_no_append_that_was_answered_is_lost_by_stopping(tmp_path: Path) -
 # --- clients that do not behave ---------------------------------------------------------------------------------------------------
 
 
-async def talk(started: Started, *pieces: bytes) -> bytes:
-    """Sends the pieces on a bare connection; everything that comes back until it is closed."""
-    reader, writer = await asyncio.open_connection("127.0.0.1", started.port)
-    try:
-        for piece in pieces:
-            writer.write(piece)
-            await writer.drain()
-        async with asyncio.timeout(10):
-            return await reader.read()
-    finally:
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
-
-
-def parsed(answer: bytes) -> tuple[int, dict[str, str], dict[str, object]]:
-    head, _, body = answer.partition(b"\r\n\r\n")
-    status, *lines = head.decode().split("\r\n")
-    headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
-    return int(status.split(" ")[1]), headers, json.loads(body)
-
-
 @pytest.mark.parametrize("piece", [b"", b"GET /healthz HTTP/1.1\r\nHost: x\r\nX: "])
 async def test_headers_that_do_not_come_are_not_waited_for(monkeypatch: pytest.MonkeyPatch, piece: bytes) -> None:
     monkeypatch.setattr(http_protocol, "HEADER_SECONDS", 0.2)
     async with serving() as started:
-        answer = await talk(started, piece)
+        answer = await talk(started.port, piece)
         if piece:
             status, headers, body = parsed(answer)
             assert (status, body["code"]) == (408, "invalid_request")
@@ -261,7 +173,7 @@ async def test_headers_that_do_not_come_are_not_waited_for(monkeypatch: pytest.M
 async def test_headers_that_do_not_end_are_not_held() -> None:
     async with serving() as started:
         line = b"X-Long: " + b"x" * 8_000 + b"\r\n"
-        answer = await talk(started, b"GET /healthz HTTP/1.1\r\nHost: x\r\n", *[line] * 9)
+        answer = await talk(started.port, b"GET /healthz HTTP/1.1\r\nHost: x\r\n", *[line] * 9)
         assert parsed(answer)[0] == 431
 
 
@@ -270,7 +182,7 @@ async def test_headers_that_do_not_end_are_not_held() -> None:
 )
 async def test_what_is_no_http_is_refused_like_everything_else(request_line: bytes) -> None:
     async with serving() as started:
-        status, headers, body = parsed(await talk(started, request_line))
+        status, headers, body = parsed(await talk(started.port, request_line))
         assert (status, body["code"]) == (400, "invalid_request")
         assert headers["x-request-id"]
 
@@ -281,7 +193,7 @@ async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
             b"POST /v1/threads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\nContent-Length: 10\r\n"
             b"Connection: close\r\n\r\n{" % ADMIN_TOKEN.encode()
         )
-        status, _, body = parsed(await talk(started, head))
+        status, _, body = parsed(await talk(started.port, head))
         assert (status, body["code"]) == (400, "invalid_request")
         assert "did not arrive" in str(body["message"])
 
@@ -302,13 +214,13 @@ async def test_a_client_that_asks_before_it_sends_too_much_is_spared_the_sending
             b"POST /v1/threads HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer %b\r\nContent-Length: 5000\r\n"
             b"Expect: 100-continue\r\n\r\n" % ADMIN_TOKEN.encode()
         )
-        status, _, body = parsed(await talk(started, head))
+        status, _, body = parsed(await talk(started.port, head))
         assert (status, body["code"]) == (413, "payload_too_large")
 
 
 async def test_head_has_the_headers_and_no_body() -> None:
     async with serving() as started:
-        answer = await talk(started, b"HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+        answer = await talk(started.port, b"HEAD /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
         head, _, body = answer.partition(b"\r\n\r\n")
         assert b"content-length: 15" in head
         assert body == b""
