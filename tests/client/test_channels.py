@@ -68,6 +68,17 @@ async def test_a_reader_that_lags_is_unsubscribed_and_subscribed_again_where_it_
     assert line.channel.due() == ThreadSubscribe(thread_id="t", from_seq=5)
 
 
+async def test_a_reader_that_lagged_and_caught_up_within_one_turn_is_subscribed_anew() -> None:
+    line = Line(max_events=1)
+    line.open(2)
+    line.channel.event(text(1))
+    line.channel.event(text(2))
+    assert line.follower.take() is not None
+    assert line.follower.wants
+    assert line.channel.due() == ThreadUnsubscribe(thread_id="t")
+    assert line.channel.due() == ThreadSubscribe(thread_id="t", from_seq=2)
+
+
 @pytest.mark.requirement("WS-30")
 async def test_events_that_arrive_after_unsubscribing_are_ignored() -> None:
     line = Line()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import AsyncExitStack
 
 import anyio
 import pytest
@@ -35,12 +36,14 @@ async def filled(client: BubbleConnection, count: int) -> str:
     return thread.thread_id
 
 
-def small_buffers(server: BubbleServer) -> BubbleConnection:
+def small(server: BubbleServer) -> BubbleConnection:
+    """A client that keeps few events, and few subscriptions on one socket."""
     return BubbleConnection(
         server.url,
         token=server.admin_token,
         backoff=Backoff(first=0.01),
         buffer_events=64,
+        subscriptions_per_socket=2,
         transport=StreamingASGITransport(server.app),
         connector=asgi_connector(server.app),
     )
@@ -79,6 +82,15 @@ async def test_many_threads_share_one_socket(bubble_client: BubbleConnection) ->
     assert bubble_client._sockets.connections == 1
 
 
+async def test_more_threads_than_a_socket_takes_are_followed_on_several(bubble_server: BubbleServer) -> None:
+    thread_ids = [await filled(bubble_server.admin, 3) for _ in range(5)]
+    async with small(bubble_server) as client, AsyncExitStack() as stack:
+        for thread_id in thread_ids:
+            events = await stack.enter_async_context(client.subscribe_thread(thread_id))
+            assert await read(events, 3) == [1, 2, 3]
+        assert client._sockets.connections == 3
+
+
 async def test_one_thread_can_be_followed_twice(bubble_client: BubbleConnection) -> None:
     thread_id = await filled(bubble_client, 5)
     async with bubble_client.subscribe_thread(thread_id) as one, bubble_client.subscribe_thread(thread_id) as two:
@@ -95,7 +107,7 @@ async def test_a_reader_that_stops_costs_its_buffer_holds_up_nobody_and_loses_no
     long = await filled(bubble_server.admin, 5_000)
     short = await filled(bubble_server.admin, 1)
     async with (
-        small_buffers(bubble_server) as client,
+        small(bubble_server) as client,
         client.subscribe_thread(long) as slow,
         client.subscribe_thread(short) as other,
     ):

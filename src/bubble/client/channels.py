@@ -117,8 +117,10 @@ class ThreadChannel:
         """`thread.event`. Raises `Gap`."""
         follower = self._follower
         if self.wire == "open" and follower is not None and follower is self._sent_for:
-            follower.accept(stored_event(text))
             self._failures = 0
+            if not follower.accept(stored_event(text)):
+                # This subscription has run ahead of its reader: whatever the reader does next, it is of no use any more.
+                self._sent_for = None
 
     def error(self, error: BubbleError) -> None:
         """A scoped `error`: the refusal of a subscribe, or the explanation of the `subscription_closed` that follows."""

@@ -83,23 +83,29 @@ class Follower:
         self._opened += 1
         self._news.set()
 
-    def accept(self, event: SequencedEvent) -> None:
-        """Takes an event in, unless it is a repeat or there is no room. Raises `Gap` if one before it is missing."""
-        if event.seq < self.next_seq or not self.wants:
-            return
+    def accept(self, event: SequencedEvent) -> bool:
+        """Takes an event in, or passes over a repeat; False if there is no room, and then following has to begin anew.
+
+        Raises `Gap` if an event before it is missing.
+        """
+        if event.seq < self.next_seq:
+            return True
+        if not self.wants:
+            return False
         if event.seq > self.next_seq:
             raise Gap(f'Thread "{self.thread_id}": event {event.seq} came where {self.next_seq} was due.')
         if len(self._buffer) >= self._max_events or (self._buffer and self._bytes + len(event.text) > self._max_bytes):
             self._is_lagging = True
             self._lagged += 1
             self.on_change()
-            return
+            return False
         self.next_seq += 1
         self._received += 1
         if self._keep_unknown or is_known(event):
             self._buffer.append(event)
             self._bytes += len(event.text)
             self._news.set()
+        return True
 
     def fail(self, error: BaseException) -> None:
         """Ends it: `take` raises `error` once the buffer is empty."""
