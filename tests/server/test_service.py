@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import logging
@@ -12,11 +13,13 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from bubble.protocol.errors import RateLimited
+from bubble.protocol.errors import RateLimited, Unavailable
+from bubble.server import background
 from bubble.server.logs import configure_logging, logger
 from bubble.server.options import LogOptions
 from bubble.server.rates import RequestRates
 from bubble.server.tracing import Tracing
+from bubble.store.memory import MemoryStore
 from tests.server.world import ADMIN_TOKEN, Person, World, a_world
 
 pytestmark = pytest.mark.anyio
@@ -228,3 +231,24 @@ def test_principals_in_debt_are_not() -> None:
     assert len(rates) == 10_000
     with pytest.raises(RateLimited):
         rates.take("p0")
+
+
+# --- background work --------------------------------------------------------------------------------------------------------------
+
+
+async def test_background_work_goes_on_after_the_store_was_out_of_reach(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(background, "PURGE_SECONDS", 0.001)
+    purged = asyncio.Event()
+    attempts = 0
+
+    async def purge(_: MemoryStore, *, idempotency_ms: int) -> None:
+        nonlocal attempts
+        attempts += 1
+        if attempts < 3:
+            raise Unavailable("The store is out of reach.")
+        assert idempotency_ms == 24 * 3_600_000
+        purged.set()
+
+    monkeypatch.setattr(MemoryStore, "purge", purge)
+    async with a_world(), asyncio.timeout(5):
+        await purged.wait()

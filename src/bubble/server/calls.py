@@ -21,6 +21,10 @@ from bubble.server.services import Services
 __all__ = ["Call", "carry_out"]
 
 
+# A body may take `body_timeout` for each of so many bytes that it may have.
+_BYTES_IN_TIME = 8 * 1024 * 1024
+
+
 class _NoQuery(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pass
 
@@ -82,9 +86,9 @@ def _arguments(operation: Operation, scope: Scope) -> dict[str, object]:
 
 async def _body(operation: Operation, call: Call) -> object:
     require_json(call.headers)
-    body = await read_body(
-        call.receive, call.headers, limit=_limit(operation, call), seconds=call.services.settings.body_timeout
-    )
+    limit = _limit(operation, call)
+    seconds = call.services.settings.body_timeout * max(1.0, limit / _BYTES_IN_TIME)
+    body = await read_body(call.receive, call.headers, limit=limit, seconds=seconds)
     if operation.decoder is None:
         return body
     if not body and not operation.body_required:

@@ -92,5 +92,7 @@ class _Statistics:
         yield CounterMetricFamily("bubble_deliveries", "Events written to connections", value=hub.deliveries)
         yield GaugeMetricFamily("bubble_connections", "Open sockets and event streams", value=hub.connections)
         yield GaugeMetricFamily("bubble_subscriptions", "Open subscriptions", value=hub.subscriptions)
-        yield GaugeMetricFamily("bubble_lag", "Events that the subscription furthest behind has yet to get", value=hub.lag)
+        yield GaugeMetricFamily(
+            "bubble_lag", "Events that the subscription furthest behind has yet to get", value=hub.lag
+        )
         yield GaugeMetricFamily("bubble_tails", "Threads that somebody follows here", value=hub.tails)

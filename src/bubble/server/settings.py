@@ -101,7 +101,7 @@ class Settings(BaseSettings):
         default=8.0, description="how long a stopping server waits for requests in flight, in seconds"
     )
     body_timeout: Annotated[float, Field(gt=0, le=3600)] = Field(
-        default=30.0, description="how long a request's body may take to arrive, in seconds"
+        default=30.0, description="how long a request's body may take to arrive, in seconds per 8 MiB of its limit"
     )
     limits: LimitOptions = LimitOptions()
     runs: RunOptions = RunOptions()
