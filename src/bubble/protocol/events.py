@@ -240,18 +240,16 @@ class SequencedEvent(msgspec.Struct, frozen=True, gc=False):
     @classmethod
     def from_text(cls, text: bytes) -> SequencedEvent:
         """The stored event that `text` (wire JSON, members in any order) says; `InvalidRequest` if it says none."""
+        if (written := _as_written(text)) is not None:
+            return written
         envelope = _envelope(text)
-        rest = b",".join(
+        members = (
             b"%s:%s" % (dump_json(name), text[first:end])
             for name, (first, end) in refuse_duplicates(text).items()
             if name not in ("seq", "createdAt")
         )
-        decode_event(b"{%s}" % rest)
-        return cls(
-            seq=envelope.seq,
-            created_at=envelope.created_at,
-            text=sequence(b"{%s}" % rest, seq=envelope.seq, created_at=envelope.created_at),
-        )
+        event = decode_event(b"{%s}" % b",".join(members)).text
+        return cls(envelope.seq, envelope.created_at, sequence(event, seq=envelope.seq, created_at=envelope.created_at))
 
 
 class _Envelope(msgspec.Struct, frozen=True, rename="camel"):
@@ -260,6 +258,17 @@ class _Envelope(msgspec.Struct, frozen=True, rename="camel"):
 
 
 _envelope_decoder = msgspec.json.Decoder(_Envelope)
+
+
+def _as_written(text: bytes) -> SequencedEvent | None:
+    # What a server gave is what `sequence` wrote: proving that costs a twentieth of walking through the members.
+    try:
+        stored = SequencedEvent.from_stored(text)
+        parse_ms(stored.created_at)
+        event = decode_event(b"{" + text[len(_head_of(text)) :])
+    except (ValueError, InvalidRequest):
+        return None
+    return stored if sequence(event.text, seq=stored.seq, created_at=stored.created_at) == text else None
 
 
 def _envelope(text: bytes) -> _Envelope:

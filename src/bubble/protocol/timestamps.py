@@ -36,5 +36,5 @@ def parse_ms(text: str) -> int:
     """The inverse of `format_ms`, for exactly that shape; `ValueError` otherwise."""
     if not _SHAPE.fullmatch(text):
         raise ValueError("must look like 2026-05-06T12:34:56.789Z")
-    moment = datetime.strptime(text[:-1] + "000+0000", "%Y-%m-%dT%H:%M:%S.%f%z")
+    moment = datetime.fromisoformat(text)
     return int(moment.timestamp()) * 1000 + moment.microsecond // 1000
