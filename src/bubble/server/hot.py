@@ -87,7 +87,9 @@ class HotAppends:
             elif name not in _IGNORED:
                 return None
         thread_id = url[len(_BEFORE) : -len(_AFTER)].decode("latin-1")
-        if bearer is None or bearer[:7] != b"Bearer " or not is_name(thread_id) or services.draining.is_set():
+        if bearer is None or bearer[:7] != b"Bearer " or not is_name(thread_id):
+            return None
+        if services.draining.is_set() or services.tracing.is_on:
             return None
         identity = services.authenticator.known(bearer[7:].decode("latin-1"))
         if identity is None:
