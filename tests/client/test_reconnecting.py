@@ -217,6 +217,29 @@ async def test_a_server_that_is_not_there_is_unavailable_after_the_patience_and_
             await bubble.subscribe_thread("t").__aenter__()
 
 
+async def test_a_client_that_does_not_retry_still_gives_the_server_the_time_to_answer(peer: Peer) -> None:
+    async def slow(dialogue: Dialogue) -> None:
+        await dialogue.expect("thread.subscribe")
+        await asyncio.sleep(0)
+        await dialogue.say("thread.subscription_opened", threadId="t", throughSeq=0)
+        await dialogue.until_gone()
+
+    peer.plays(slow)
+    async with BubbleConnection(peer.url, token="t-1", retry_for=0.0) as bubble, bubble.subscribe_thread("t") as events:
+        assert events.through_seq == 0
+
+
+async def test_a_server_that_never_answers_is_unavailable_after_the_timeout(peer: Peer) -> None:
+    async def mute(dialogue: Dialogue) -> None:
+        await dialogue.expect("thread.subscribe")
+        await dialogue.until_gone()
+
+    peer.plays(mute)
+    async with BubbleConnection(peer.url, token="t-1", retry_for=0.1, timeout=0.3) as bubble:
+        with pytest.raises(Unavailable, match="did not answer"), anyio.fail_after(10):
+            await bubble.subscribe_thread("t").__aenter__()
+
+
 async def test_a_server_that_leaves_out_an_event_is_left_and_asked_again(peer: Peer) -> None:
     peer.plays(opens(1, 3, then=stay), opens(2, 3, then=stay))
     async with peer.client() as bubble, bubble.subscribe_thread("t") as events:

@@ -58,9 +58,8 @@ class BubbleConnection:
     """A client of one server, as one principal. Use as `async with`.
 
     `token` is a bearer, or a plain or coroutine function that gives one: it is asked at first use, every `refresh_every` seconds (sooner
-    for a JWT that ends sooner), and when the server refuses the one in use; open sockets go over to the new one. Errors are
-    `BubbleError`s. What may be repeated is, with backoff, for up to `retry_for` seconds; an append always may, since it carries an
-    idempotency key. `timeout` is what one answer may take, in seconds.
+    for a JWT that ends sooner), and when the server refuses the one in use; open sockets go over to the new one. What may be repeated
+    is, for up to `retry_for` seconds; an append always may, by its idempotency key. `timeout` is what one answer may take, in seconds.
 
     Subscriptions share one WebSocket, opened when first needed. Each keeps at most `buffer_events` events and `buffer_bytes` bytes that
     its reader has not taken. `transport` and `connector` replace the network (see `bubble.testing.asgi`).
@@ -85,6 +84,7 @@ class BubbleConnection:
         self.base_url = server_url(base_url)
         self._tokens = TokenSource(token)
         self._retry_for = retry_for
+        self._timeout = timeout
         self._backoff = backoff or Backoff()
         self._refresh_every = refresh_every
         self._buffer_events = buffer_events
@@ -259,7 +259,7 @@ class BubbleConnection:
             max_bytes=self._buffer_bytes,
             keep_unknown=unknown == "keep",
         )
-        return ThreadSubscription(self._sockets, follower, patience=self._retry_for)
+        return ThreadSubscription(self._sockets, follower, retry_for=self._retry_for, timeout=self._timeout)
 
     def run(
         self,
@@ -286,7 +286,7 @@ class BubbleConnection:
 
     def subscribe_grants(self) -> GrantsSubscription:
         """Follows the caller's own grants: how a bot discovers its threads. `async with` it, then `async for`."""
-        return GrantsSubscription(self._sockets, patience=self._retry_for)
+        return GrantsSubscription(self._sockets, retry_for=self._retry_for, timeout=self._timeout)
 
     def list_grants(self, thread_id: str, *, limit: int | None = None) -> Listing[GrantPage, Grant]:
         """A thread's grants by principal, each with what others may know of the principal."""

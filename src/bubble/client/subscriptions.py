@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -20,11 +21,12 @@ __all__ = ["GrantsSubscription", "ThreadSubscription"]
 
 
 class _Subscription:
-    """Entering waits until the server confirmed; `patience` seconds at most, counted from the first try."""
+    """Entering waits until the server confirmed: `retry_for` seconds where it cannot be reached, `timeout` where it does not answer."""
 
-    def __init__(self, sockets: Sockets, *, patience: float) -> None:
+    def __init__(self, sockets: Sockets, *, retry_for: float, timeout: float) -> None:
         self._sockets = sockets
-        self._patience = patience
+        self._retry_for = retry_for
+        self._timeout = timeout
         self._socket: SupervisedSocket | None = None
 
     async def _open(
@@ -34,17 +36,25 @@ class _Subscription:
             raise RuntimeError("A subscription is entered once.")
         self._socket = attach()
         try:
-            async with asyncio.timeout(self._patience):
-                while not is_open() and news.error is None:
-                    await news.wait()
-        except TimeoutError:
-            self._detach()
-            raise self._socket.last_problem or Unavailable("The server did not answer.") from None
+            await self._confirmed(self._socket, is_open, news)
         except BaseException:
             self._detach()
             raise
+
+    async def _confirmed(
+        self, socket: SupervisedSocket, is_open: Callable[[], bool], news: Follower | GrantsReader
+    ) -> None:
+        for seconds in (self._retry_for, max(0.0, self._timeout - self._retry_for)):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    while not is_open() and news.error is None:
+                        await news.wait()
+                    break
+            if socket.last_problem is not None:
+                raise socket.last_problem
+        else:
+            raise Unavailable("The server did not answer.")
         if news.error is not None:
-            self._detach()
             raise news.error
 
     def _detach(self) -> None:
@@ -59,8 +69,8 @@ class ThreadSubscription(_Subscription):
     then stops following and catches up later.
     """
 
-    def __init__(self, sockets: Sockets, follower: Follower, *, patience: float) -> None:
-        super().__init__(sockets, patience=patience)
+    def __init__(self, sockets: Sockets, follower: Follower, *, retry_for: float, timeout: float) -> None:
+        super().__init__(sockets, retry_for=retry_for, timeout=timeout)
         self._follower = follower
 
     @property
@@ -109,8 +119,8 @@ class GrantsSubscription(_Subscription):
     `grants` is what it holds now. Iterating raises `Unauthenticated` when the bearer is refused and there is no other.
     """
 
-    def __init__(self, sockets: Sockets, *, patience: float) -> None:
-        super().__init__(sockets, patience=patience)
+    def __init__(self, sockets: Sockets, *, retry_for: float, timeout: float) -> None:
+        super().__init__(sockets, retry_for=retry_for, timeout=timeout)
         self._reader = GrantsReader()
 
     @property
