@@ -7,18 +7,15 @@ import contextlib
 from collections.abc import Collection
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from bubble.auth.changes import Changes
 from bubble.auth.drivers import Driver, StoredBearers, resolve_by
 from bubble.auth.external_subjects import MAX_SUBJECT, is_subject
-from bubble.auth.fetched_keys import keys_of
 from bubble.auth.first_start import AdminAccess, ensure_admin
 from bubble.auth.identity import Identity
 from bubble.auth.identity_cache import IdentityCache
-from bubble.auth.jwt_bearers import JwtBearers
 from bubble.auth.jwt_settings import JwtSettings
-from bubble.auth.key_sets import KeySource
 from bubble.auth.last_uses import LastUses
 from bubble.auth.lifetimes import Lifetimes
 from bubble.auth.one_use import IssuedSecret, OneUseSecrets
@@ -31,6 +28,9 @@ from bubble.protocol.errors import BubbleError, Forbidden, InvalidRequest, Unaut
 from bubble.protocol.resources import MintedToken, Token
 from bubble.protocol.timestamps import Clock, system_clock
 from bubble.store.base import BubbleStore
+
+if TYPE_CHECKING:
+    from bubble.auth.key_sets import KeySource
 
 __all__ = ["Authenticator", "AuthenticatorStatistics"]
 
@@ -87,6 +87,10 @@ class Authenticator:
         self._refused = 0
 
     def _accept_jwts(self, jwt: JwtSettings) -> None:
+        # Cryptography and an HTTP client: only a server with an issuer should pay for loading them.
+        from bubble.auth.fetched_keys import keys_of
+        from bubble.auth.jwt_bearers import JwtBearers
+
         self._keys = keys_of(jwt, clock=self._clock)
         self._provisioning = Provisioning(self._store, issuer=jwt.issuer, alias=jwt.alias)
         self._drivers.append(JwtBearers(jwt, self._keys, self._provisioning, clock=self._clock))
