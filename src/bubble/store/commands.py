@@ -39,7 +39,7 @@ class Guard(Protocol):
         """Whether the caller with `role` on the thread has `capability` there."""
 
 
-class IdempotencyKey(msgspec.Struct, frozen=True):
+class IdempotencyKey(msgspec.Struct, frozen=True, gc=False):
     """Makes a repeat of an append answer with the first result. `digest` is the SHA-256 of the request's bytes."""
 
     caller: str
@@ -47,7 +47,7 @@ class IdempotencyKey(msgspec.Struct, frozen=True):
     digest: bytes
 
 
-class Appended(msgspec.Struct, frozen=True):
+class Appended(msgspec.Struct, frozen=True, gc=False):
     """The stored events of one append, in order; `replayed` if an earlier append under the same key stored them."""
 
     events: Sequence[SequencedEvent]

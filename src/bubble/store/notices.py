@@ -39,7 +39,7 @@ class Position:
     grant_version: int
 
 
-class Committed(msgspec.Struct, frozen=True):
+class Committed(msgspec.Struct, frozen=True, gc=False):
     """A thread's new position. `events` are the wire texts of the last seqs up to `head`; empty if not known here.
 
     All of `events` were committed under `grant_version`. So one commit that appends, revokes and appends again gives two of these, and

@@ -48,7 +48,7 @@ class Erasing:
         self._doomed.append(thread_key)
 
     def when_erased(self, thread_key: int, done: Done) -> None:
-        """Calls `done` with None once nothing is left of it, or with `Unavailable` if that is not to be in this process."""
+        """Calls `done` with None once nothing is left of it, or with `Unavailable` if that cannot be now."""
         if thread_key in self._doomed or thread_key in self._erased:
             self._waiting.setdefault(thread_key, []).append(done)
         else:
@@ -81,16 +81,11 @@ class Erasing:
                 done(None)
         self._erased.clear()
 
-    def abandon(self) -> None:
-        """Leaves the rest to the next start."""
-        for waiting in self._waiting.values():
-            for done in waiting:
-                done(
-                    Unavailable(
-                        "The thread is deleted. The rest of its bytes will be erased when the store is opened again."
-                    )
-                )
-        self._waiting.clear()
+    def postpone(self) -> None:
+        """Tells those who wait that it will take longer: the disk fails, or the store is being closed."""
+        waiting, self._waiting = self._waiting, {}
+        for done in (one for some in waiting.values() for one in some):
+            done(Unavailable("The thread is deleted, but not all of its bytes are erased yet. That goes on when it can."))
 
 
 def _erase_some(db: apsw.Connection, key: int) -> bool:

@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import apsw
 
+from bubble.protocol.timestamps import format_ms
 from bubble.store.admission import Admission
 from bubble.store.commands import AppendCommand
 from bubble.store.notices import Committed, Notice
@@ -34,6 +35,7 @@ class Group:
     """Gathers in memory, writes in few statements. Nothing of it counts before `commit` has returned."""
 
     __slots__ = (
+        "_created_at",
         "_decided",
         "_finished",
         "_keys",
@@ -57,6 +59,7 @@ class Group:
         self.db = db
         self.number = number
         self.now_ms = now_ms
+        self._created_at = format_ms(now_ms)
         self.event_id = last_event_id
         self.has_begun = False
         #: New events, four values each: event_id, thread_key, seq, text.
@@ -85,7 +88,7 @@ class Group:
         """Where the new events of a thread are gathered until they are told."""
         texts = state.texts
         if texts is None:
-            texts = state.begin(now_ms=self.now_ms, group=self.number)
+            texts = state.begin(now_ms=self.now_ms, created_at=self._created_at, group=self.number)
             self._open_states.append(state)
         return texts
 

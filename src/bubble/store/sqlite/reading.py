@@ -17,7 +17,7 @@ __all__ = ["SEPARATOR", "read_range", "read_texts"]
 
 #: Between two texts; no JSON text holds it.
 SEPARATOR: Final = b"\x1e"
-_MOST_ROWS: Final = 4_096
+_MOST_ROWS: Final = 1_024
 _FEWER: Final = 8
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _SLACK: Final = 1024 * 1024

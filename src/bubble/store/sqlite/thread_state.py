@@ -166,10 +166,12 @@ class ThreadState:
         self._roles.clear()
         self.pens.clear()
 
-    def begin(self, *, now_ms: int, group: int) -> list[bytes]:
-        """Opens the thread in a group of commands, which happens at `now_ms` or, where the clock ran backwards, not before the last."""
-        self.last_ms = max(now_ms, self.last_ms)
-        self.created_at = format_ms(self.last_ms)
+    def begin(self, *, now_ms: int, created_at: str, group: int) -> list[bytes]:
+        """Opens the thread in a group of commands that happens at `now_ms`; where the clock ran backwards, not before the last one."""
+        if now_ms >= self.last_ms:
+            self.last_ms, self.created_at = now_ms, created_at
+        else:
+            self.created_at = format_ms(self.last_ms)
         texts = self.texts = []
         if self.used != group:
             self.used = group

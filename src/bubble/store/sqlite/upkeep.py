@@ -55,6 +55,7 @@ class Upkeep:
             if self._failed_at is None:
                 _log.warning("upkeep of the store failed and will be tried again: %s", error)
             self._failed_at = time.monotonic()
+            self.erasing.postpone()
         except Exception:  # noqa: BLE001 - a mistake in here must not end the writer's thread
             _log.exception("upkeep of the store failed")
             self._failed_at = time.monotonic()
@@ -64,7 +65,7 @@ class Upkeep:
     def finish(self, db: apsw.Connection) -> None:
         """Leaves a file that is complete in itself. What fails here is done when it is opened again."""
         self._checkpoints.close()
-        self.erasing.abandon()
+        self.erasing.postpone()
         try:
             self._activity.settle(db)
             self._checkpoints.truncate(db)
