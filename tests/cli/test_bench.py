@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.cli.conftest import Shell
 
 
+@pytest.mark.slow
 def test_every_figure_is_measured_and_told_apart(shell: Shell) -> None:
     figures = shell.json("bench", "--seconds", "0.1")
     assert isinstance(figures, list)
