@@ -8,7 +8,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from bubble.protocol.version import VERSION as __version__
+from bubble.protocol import version
 
 if TYPE_CHECKING:
     from bubble.client import BubbleConnection
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from bubble.store.opening import open_store
 
 __all__ = ["BubbleConnection", "BubbleError", "Settings", "__version__", "create_app", "open_store"]
+
+__version__ = version.VERSION
 
 _HOMES = {
     "BubbleConnection": "bubble.client",

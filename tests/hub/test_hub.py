@@ -10,8 +10,10 @@ import pytest
 from bubble.auth.identity import Identity
 from bubble.auth.policy import Policy
 from bubble.hub import Hub
+from bubble.hub.tail import Tail
 from bubble.protocol.errors import Conflict, NotFound
 from bubble.protocol.limits import Limits
+from bubble.store.commands import Guard
 from bubble.store.memory import MemoryStore
 from bubble.store.notices import Listener
 from tests.hub.sinks import OWNER, connect, identity, make_thread, part
@@ -223,6 +225,25 @@ async def test_deleting_a_thread_closes_its_subscriptions(store: MemoryStore, hu
     await store.delete_thread(THREAD)
     await sink.until("closed", THREAD, "not_found")
     assert hub.statistics().subscriptions == 0
+
+
+async def test_access_that_is_lost_while_subscribing_is_told_to_whoever_subscribes(store: MemoryStore) -> None:
+    class Slow(Hub):
+        async def admit(self, tail: Tail, guard: Guard) -> None:
+            await super().admit(tail, guard)
+            await store.delete_thread(tail.thread_id)  # and its notice comes before the subscription is opened
+            await asyncio.sleep(0)
+
+    hub = Slow(store, Policy())
+    await hub.start()
+    await make_thread(store, THREAD)
+    sink = connect(hub, OWNER)
+    assert sink.connection is not None
+    with pytest.raises(NotFound):
+        await sink.connection.subscribe(THREAD, from_seq=1)
+    assert sink.said == []
+    assert hub.statistics().tails == 0
+    await hub.close()
 
 
 async def test_unsubscribing_is_silent_and_a_new_subscription_may_follow(store: MemoryStore, hub: Hub) -> None:

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from bubble.protocol.errors import InvalidRequest
-from bubble.protocol.events import SequencedEvent, decode_event, sequence, sequence_prefix
+from bubble.protocol.events import RunFinished, SequencedEvent, decode_event, sequence, sequence_prefix
 from tests.protocol.shapes import SHAPES, wire
 
 
@@ -62,3 +62,23 @@ def test_a_text_that_is_no_stored_event_is_refused(text: bytes) -> None:
 
 def test_the_text_of_a_stored_event_begins_with_its_envelope() -> None:
     assert stored("run_finished").text.startswith(sequence_prefix(seq=3, created_at="2026-05-06T12:34:56.789Z"))
+
+
+@pytest.mark.requirement("PR-1-18")
+def test_members_that_a_newer_server_added_are_left_out_and_kept_in_the_text() -> None:
+    text = (
+        b'{"seq":7,"createdAt":"2026-05-06T12:34:56.789Z","type":"run_finished","principalId":"a","runId":"r",'
+        b'"cost":{"cents":3},"outcome":"success"}'
+    )
+    event = SequencedEvent.from_stored(text)
+    assert event.event == RunFinished(principal_id="a", run_id="r", outcome="success")
+    assert event.to_dict()["cost"] == {"cents": 3}
+
+
+@pytest.mark.requirement("PR-1-18")
+def test_the_type_of_an_event_that_this_version_does_not_know_can_still_be_read() -> None:
+    text = b'{"seq":7,"createdAt":"2026-05-06T12:34:56.789Z","type":"thread_archived","by":"\\ud83d"}'
+    event = SequencedEvent.from_stored(text)
+    assert event.type == "thread_archived"
+    with pytest.raises(InvalidRequest):
+        _ = event.event

@@ -64,7 +64,7 @@ class Sink(Protocol):
 class Subscription:
     """A cursor into a thread, on behalf of a connection."""
 
-    __slots__ = ("closed", "connection", "next_seq", "queued", "reading", "tail")
+    __slots__ = ("closed", "connection", "next_seq", "queued", "reading", "refusal", "tail")
 
     def __init__(self, connection: Connection, tail: Tail) -> None:
         self.connection = connection
@@ -73,6 +73,7 @@ class Subscription:
         self.queued = False
         self.reading = False
         self.closed = False
+        self.refusal: BubbleError | None = None
 
     @property
     def guard(self) -> Guard:
@@ -91,6 +92,8 @@ class Subscription:
             self.connection.drop(self)
             if self.next_seq:
                 self.connection.sink.subscription_closed(self.tail.thread_id, error)
+            else:
+                self.refusal = error  # lost before it was opened: whoever is subscribing gets to hear it
 
 
 class Connection:
@@ -140,6 +143,8 @@ class Connection:
         except BaseException:
             self.drop(subscription)
             raise
+        if subscription.refusal is not None:
+            raise subscription.refusal
         if not subscription.closed:
             self._open(subscription, from_seq)
 

@@ -7,7 +7,7 @@ decoded and encoded again, so nothing unknown, doubled or malformed gets into a 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast
+from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
@@ -219,13 +219,17 @@ class SequencedEvent(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def event(self) -> BubbleEvent:
-        """The event without its envelope."""
+        """The event without its envelope. Members that this version does not know are left out; they stay in `text`.
+
+        Raises `InvalidRequest` for a type that this version does not know.
+        """
         return _from_stored(self.text)
 
     @property
     def type(self) -> str:
         """The event's type, for instance `message_part`."""
-        return str(self.event.__struct_config__.tag)
+        masked, _ = mask_lone_surrogates(self.text)
+        return _type_decoder.decode(masked).type
 
     def to_dict(self) -> dict[str, JSONValue]:
         """The wire form as plain Python data."""
@@ -327,8 +331,32 @@ def _head_of(text: bytes) -> bytes:
     return text[: text.index(b'","', text.index(b'"createdAt"')) + 1] + b"}"
 
 
+_type_decoder = msgspec.json.Decoder(_AiSdkPart)  # any object with a string `type`
+_MEMBERS = {
+    str(shape.__struct_config__.tag): frozenset(
+        {"type", *(field.encode_name for field in msgspec.structs.fields(shape))}
+    )
+    for shape in get_args(BubbleEvent)
+}
+
+
 def _from_stored(text: bytes) -> BubbleEvent:
-    return decode_event(b"{" + text[len(_head_of(text)) :]).event
+    event = b"{" + text[len(_head_of(text)) :]
+    try:
+        return decode_event(event).event
+    except InvalidRequest:
+        known = _known_members(event)
+        if known == event:
+            raise
+        return decode_event(known).event
+
+
+def _known_members(text: bytes) -> bytes:
+    """The event without the members that a newer server added."""
+    masked, _ = mask_lone_surrogates(text)
+    names = _MEMBERS.get(_type_decoder.decode(masked).type, frozenset())
+    spans = refuse_duplicates(text).items()
+    return b"{%b}" % b",".join(b'"%b":%b' % (name.encode(), text[a:b]) for name, (a, b) in spans if name in names)
 
 
 def check_event(event: BubbleEvent, *, path: str = "$") -> None:

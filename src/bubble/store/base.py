@@ -197,9 +197,17 @@ class BubbleStore(ABC):
 
     @abstractmethod
     async def list_threads(
-        self, *, principal_id: str | None, after: str | None = None, limit: int = 100, query: str | None = None
+        self,
+        *,
+        principal_id: str | None,
+        viewer: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        query: str | None = None,
     ) -> ThreadPage:
         """Threads on which `principal_id` has a grant (None: all), latest activity first; `query` is part of title or id.
+
+        `role` is that of `principal_id`, or of `viewer` where all are asked for.
 
         `after` is a previous page's `next_after`; `InvalidRequest` if it is none.
         """

@@ -114,7 +114,7 @@ async def list_threads(call: Call, query: ListThreads) -> ThreadPage:
     after, threads = query.after, list[Thread]()
     for _ in range(_LOOKS):
         page = await call.services.store.list_threads(
-            principal_id=principal_id, after=after, limit=limit, query=query.q or None
+            principal_id=principal_id, viewer=call.principal_id, after=after, limit=limit, query=query.q or None
         )
         threads = [thread for thread in page.threads if _is_visible(guard, thread)]
         after = page.next_after

@@ -20,7 +20,13 @@ Entry = TypeVar("Entry")
 
 
 def threads(
-    state: MemoryState, *, principal_id: str | None, after: str | None, limit: int, query: str | None
+    state: MemoryState,
+    *,
+    principal_id: str | None,
+    viewer: str | None,
+    after: str | None,
+    limit: int,
+    query: str | None,
 ) -> ThreadPage:
     """As `BubbleStore.list_threads`."""
     wanted = (query or "").casefold()
@@ -31,7 +37,7 @@ def threads(
         and (wanted in thread.thread_id.casefold() or wanted in (thread.title or "").casefold())
     ]
     page, next_after = _page(entries, decode_cursor(after, tuple[int, str]), limit)
-    return ThreadPage(threads=[thread.resource(principal_id) for thread in page], next_after=next_after)
+    return ThreadPage(threads=[thread.resource(principal_id or viewer) for thread in page], next_after=next_after)
 
 
 def grants(state: MemoryState, thread_id: str, *, after: str | None, limit: int) -> GrantPage:

@@ -149,9 +149,17 @@ class MemoryStore(BubbleStore):
         return self._open.thread(thread_id).resource(principal_id)
 
     async def list_threads(
-        self, *, principal_id: str | None, after: str | None = None, limit: int = 100, query: str | None = None
+        self,
+        *,
+        principal_id: str | None,
+        viewer: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        query: str | None = None,
     ) -> ThreadPage:
-        return lists.threads(self._open, principal_id=principal_id, after=after, limit=limit, query=query)
+        return lists.threads(
+            self._open, principal_id=principal_id, viewer=viewer, after=after, limit=limit, query=query
+        )
 
     async def update_thread(
         self, thread_id: str, changes: ThreadChanges, *, by: str, guard: Guard | None = None

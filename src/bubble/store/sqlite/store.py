@@ -153,11 +153,17 @@ class SqliteStore(BubbleStore):
         return await self._engine.read(threads.find_thread, thread_id, principal_id)
 
     async def list_threads(
-        self, *, principal_id: str | None, after: str | None = None, limit: int = 100, query: str | None = None
+        self,
+        *,
+        principal_id: str | None,
+        viewer: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+        query: str | None = None,
     ) -> ThreadPage:
         await self._engine.settle()
         return await self._engine.read(
-            threads.list_threads, principal_id=principal_id, after=after, limit=limit, part=query
+            threads.list_threads, principal_id=principal_id, viewer=viewer, after=after, limit=limit, part=query
         )
 
     async def update_thread(

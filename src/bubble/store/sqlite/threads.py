@@ -186,14 +186,20 @@ def find_thread(db: apsw.Connection, thread_id: str, principal_id: str | None) -
 
 
 def list_threads(
-    db: apsw.Connection, *, principal_id: str | None, after: str | None, limit: int, part: str | None
+    db: apsw.Connection,
+    *,
+    principal_id: str | None,
+    viewer: str | None,
+    after: str | None,
+    limit: int,
+    part: str | None,
 ) -> ThreadPage:
     """As `BubbleStore.list_threads`. The activity has to be settled."""
     size = page_size(limit)
     minus_ms, after_id = decode_cursor(after, tuple[int, str]) or _BEGINNING
     bindings = (-minus_ms, after_id, (part or "").casefold(), size + 1)
     if principal_id is None:
-        rows = find_all(db, query("threads_of_all"), bindings, _rows)
+        rows = find_all(db, query("threads_of_all"), (*bindings, viewer), _rows)
     else:
         few = number(db, query("count_grants"), (principal_id, _FEW_GRANTS)) < _FEW_GRANTS
         name = "threads_of_principal_by_grant" if few else "threads_of_principal_by_time"

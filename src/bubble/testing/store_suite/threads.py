@@ -223,6 +223,8 @@ class ThreadListPromises(StoreCase):
         mine = (await store.list_threads(principal_id="bob")).threads
         assert [(thread.thread_id, thread.role) for thread in mine] == [("a", "observer")]
         assert set(await self.ids(store, None)) == {"a", "b", "c"}
+        everything = (await store.list_threads(principal_id=None, viewer="bob")).threads
+        assert {thread.thread_id: thread.role for thread in everything} == {"a": "observer", "b": UNSET, "c": UNSET}
         await store.remove_grant("a", "bob", by="ann")
         assert await self.ids(store, "bob") == []
 
