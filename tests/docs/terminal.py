@@ -48,6 +48,17 @@ class Job:
         self._reader.join(SECONDS)
         assert not self._reader.is_alive(), f"`{self.script.strip()}` did not stop"
 
+    def kill(self) -> None:
+        """The end without warning."""
+        os.killpg(self.pid, signal.SIGKILL)
+        self._reader.join(SECONDS)
+
+    def wait_for(self, expected: str) -> None:
+        """Returns once it shows `expected`."""
+        with self._more:
+            shown = self._more.wait_for(lambda: is_shown(expected, self.output), SECONDS)
+        assert shown, f"`{self.script.strip()}` says\n{self.output}\nand not\n{expected}"
+
     def _read(self, fifo: Path) -> None:
         with fifo.open(encoding="utf-8") as lines:
             for line in lines:
