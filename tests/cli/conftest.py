@@ -8,6 +8,8 @@ import os
 import secrets
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass
@@ -133,6 +135,14 @@ def running_server(directory: Path, **variables: str) -> Iterator[Server]:
             process.stdin.close()
             code = process.wait(timeout=TIMEOUT)
         assert code == 0
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Returns once it holds, which only another process can bring about; fails after a while."""
+    end = time.monotonic() + TIMEOUT
+    while not holds():
+        assert time.monotonic() < end, "it never came true"
+        threading.Event().wait(0.02)
 
 
 @pytest.fixture(scope="session")

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import Shell
+from tests.cli.conftest import TIMEOUT, Shell, wait_until
 
 
 @pytest.fixture
@@ -35,3 +36,15 @@ def test_the_demonstration_proves_itself_and_leaves_nothing(stranger: Shell) -> 
 def test_the_claims_are_json_for_machines(stranger: Shell) -> None:
     claims = json.loads(stranger.ok("demo", "--json"))
     assert [claim["holds"] for claim in claims] == [True] * 4
+
+
+def test_ctrl_c_ends_the_demonstration_with_a_word_and_leaves_nothing(shell: Shell) -> None:
+    (shell.directory / "tmp").mkdir()
+    there = Shell(directory=shell.directory, variables={"TMPDIR": str(shell.directory / "tmp")})
+    process = there.process("demo", "--check")
+    with process:
+        wait_until(lambda: any((shell.directory / "tmp").glob("*/data/bubble.db")))
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, out, err) == (1, "", "bubble: Interrupted.\n")
+    assert list((shell.directory / "tmp").iterdir()) == []

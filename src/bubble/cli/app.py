@@ -19,6 +19,9 @@ from bubble.cli.failures import exit_code_of, explain
 
 __all__ = ["COMMANDS", "Entry", "root", "run"]
 
+# What Typer makes of Ctrl-C.
+_INTERRUPTED: Final = 130
+
 _RUN: Final = "Run a server"
 _TALK: Final = "Take part"
 _MANAGE: Final = "Administer"
@@ -122,6 +125,9 @@ def run(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # noqa: BLE001 - the last place where an error can still become a sentence
         explain(error)
         return exit_code_of(error)
+    if code == _INTERRUPTED:
+        explain(KeyboardInterrupt())
+        return exit_code_of(KeyboardInterrupt())
     return code if isinstance(code, int) else _flushed()
 
 

@@ -41,19 +41,19 @@ class Line:
 
 
 SCRIPT: Final = (
-    Line(speaker=ADA, text="Hello, Echo!", replies=("greeting",), pause=0.08),
+    Line(speaker=ADA, text="Hello, Echo!", replies=("greeting",), pause=0.06),
     Line(
         speaker=GRACE,
         text="Think about it first: what is the weather in Paris?",
         replies=("thinking", "weather"),
-        pause=0.06,
+        pause=0.05,
     ),
-    Line(speaker=ADA, text="Send a family, and split its emoji between tokens.", replies=("family",), pause=0.05),
+    Line(speaker=ADA, text="Send a family, and split its emoji between tokens.", replies=("family",), pause=0.04),
     Line(
         speaker=GRACE,
         text="And now everything you have, fast. I must leave for a moment.",
         replies=("everything",),
-        pause=0.004,
+        pause=0.003,
         absence=True,
     ),
 )
