@@ -68,7 +68,8 @@ class _File(apsw.VFSFile):
         super().xWrite(data, offset)
 
     def xSync(self, flags: int) -> None:  # noqa: N802
-        self._disk.touch("a sync")  # which is not carried out: nobody pulls the plug here, and it takes most of the time
+        # Not carried out: nobody pulls the plug here, and it would take most of the time.
+        self._disk.touch(f"a sync ({flags})")
 
     def xTruncate(self, newsize: int) -> None:  # noqa: N802
         self._disk.touch("a truncation")

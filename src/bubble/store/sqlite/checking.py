@@ -15,6 +15,7 @@ from bubble.store.admission import RunState
 from bubble.store.checking import check_thread
 from bubble.store.records import Problem
 from bubble.store.sqlite.connection import STORE_ERRORS, find_one, number, open_connection, query, unavailable
+from bubble.store.sqlite.migrations import require_current
 from bubble.store.sqlite.reading import SEPARATOR
 
 __all__ = ["check_database", "check_file"]
@@ -23,7 +24,10 @@ _PIECE: Final = 64
 
 
 async def check_file(path: Path, *, vfs: str | None = None) -> list[Problem]:
-    """Checks a store from outside, also while a server uses it. `Unavailable` if it cannot be opened."""
+    """Checks a store from outside, also while a server uses it.
+
+    `Conflict` for a file that this code cannot use as it is, `Unavailable` for one that cannot be opened.
+    """
     try:
         return await asyncio.to_thread(_check_file, path, vfs)
     except STORE_ERRORS as error:
@@ -33,6 +37,7 @@ async def check_file(path: Path, *, vfs: str | None = None) -> list[Problem]:
 def _check_file(path: Path, vfs: str | None) -> list[Problem]:
     connection = open_connection(path, vfs=vfs, read_only=True)
     try:
+        require_current(connection, path)
         return check_database(connection)
     finally:
         connection.close()

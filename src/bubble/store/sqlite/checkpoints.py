@@ -49,10 +49,9 @@ class Checkpoints:
             if not self._job.done():
                 return
             job, self._job = self._job, None
-            if 0 < job.result() <= _FEW_PAGES:
-                copied = _written(db)
+            if job.result() <= _FEW_PAGES and self._uncopied(db) > 0:
                 db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
-                self._copied = copied
+                self._copied = _written(db)
         if self._uncopied(db) >= (1 if is_idle else _MANY_PAGES):
             self._copied = _written(db)
             self._job = self._thread.submit(self._copy)

@@ -85,7 +85,9 @@ class Erasing:
         """Tells those who wait that it will take longer: the disk fails, or the store is being closed."""
         waiting, self._waiting = self._waiting, {}
         for done in (one for some in waiting.values() for one in some):
-            done(Unavailable("The thread is deleted, but not all of its bytes are erased yet. That goes on when it can."))
+            done(
+                Unavailable("The thread is deleted, but not all of its bytes are erased yet. That goes on when it can.")
+            )
 
 
 def _erase_some(db: apsw.Connection, key: int) -> bool:

@@ -14,7 +14,7 @@ from bubble.protocol.errors import Conflict
 from bubble.protocol.timestamps import Clock
 from bubble.store.sqlite.connection import find_one, number, transaction
 
-__all__ = ["APPLICATION_ID", "Migration", "bring_up_to_date", "known_migrations", "schema_version"]
+__all__ = ["APPLICATION_ID", "Migration", "bring_up_to_date", "known_migrations", "require_current"]
 
 #: In the header of every file that is ours ("BBBL").
 APPLICATION_ID: Final = 0x4242424C
@@ -41,40 +41,45 @@ def known_migrations() -> tuple[Migration, ...]:
     return tuple(Migration(int(file.name[:4]), file.name[5:-4], file.read_text("utf-8")) for file in found)
 
 
-def schema_version(db: apsw.Connection) -> int:
-    """The newest migration that the file has had, 0 for an empty one."""
-    if not find_one(db, "SELECT 1 FROM sqlite_schema WHERE name = 'migrations'"):
-        return 0
-    return number(db, "SELECT max(version) FROM migrations")
-
-
 def bring_up_to_date(db: apsw.Connection, path: Path, *, migrate: bool, clock: Clock) -> int:
     """Runs what is missing and tells the version. `Conflict` for a file that is not ours, is newer, or is older and may not change.
 
     An empty file is always filled.
     """
-    _check_owner(db, path)
-    version = schema_version(db)
-    known = known_migrations()
-    if version > known[-1].version:
-        raise Conflict(
-            f"{path} was written by a newer Bubble (its schema is {version}, this one knows {known[-1].version}). Upgrade Bubble."
-        )
-    missing = [step for step in known if step.version > version]
-    if missing and version and not migrate:
-        raise Conflict(
-            f"{path} has schema {version}, this Bubble needs {known[-1].version}. Back it up, then run `bubble db migrate`."
-        )
-    for step in missing:
+    if _is_new(db):
+        version = 0
+    elif migrate:
+        version = _require_ours(db, path)
+    else:
+        return require_current(db, path)
+    for step in known_migrations()[version:]:
         _apply(db, step, clock())
-    return known[-1].version
+    return known_migrations()[-1].version
 
 
-def _check_owner(db: apsw.Connection, path: Path) -> None:
-    owner = number(db, "PRAGMA application_id")
-    is_empty = find_one(db, "SELECT 1 FROM sqlite_schema") is None
-    if owner != APPLICATION_ID and not (owner == 0 and is_empty):
+def require_current(db: apsw.Connection, path: Path) -> int:
+    """The version of a file that this code can use as it is; `Conflict` if it cannot."""
+    version, needed = _require_ours(db, path), known_migrations()[-1].version
+    if version < needed:
+        raise Conflict(
+            f"{path} has schema {version}, this Bubble needs {needed}. Back it up, then run `bubble db migrate`."
+        )
+    return version
+
+
+def _is_new(db: apsw.Connection) -> bool:
+    return number(db, "PRAGMA application_id") == 0 and find_one(db, "SELECT 1 FROM sqlite_schema") is None
+
+
+def _require_ours(db: apsw.Connection, path: Path) -> int:
+    if number(db, "PRAGMA application_id") != APPLICATION_ID:
         raise Conflict(f"{path} is a SQLite file of another program. Give Bubble a file of its own.")
+    version, known = number(db, "SELECT max(version) FROM migrations"), known_migrations()[-1].version
+    if version > known:
+        raise Conflict(
+            f"{path} was written by a newer Bubble (its schema is {version}, this one knows {known}). Upgrade Bubble."
+        )
+    return version
 
 
 def _apply(db: apsw.Connection, step: Migration, now_ms: int) -> None:

@@ -20,7 +20,7 @@ class Telling:
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._listeners: dict[object, Listener] = {}
-        self._positions: dict[str, Position] = {}
+        self._positions: dict[str, tuple[int, int]] = {}
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """As `BubbleStore.listen`."""
@@ -34,7 +34,8 @@ class Telling:
 
     def position(self, thread_id: str) -> Position | None:
         """Where a thread stands, if something was committed on it lately. Never ahead of what was told."""
-        return self._positions.get(thread_id)
+        latest = self._positions.get(thread_id)
+        return None if latest is None else Position(*latest)
 
     def tell(self, notices: Sequence[Notice], outcomes: Sequence[Outcome]) -> None:
         """Has both told on the event loop; nobody is left to hear it if that is closed."""
@@ -61,7 +62,7 @@ class Telling:
             self._positions.clear()
         for notice in notices:
             if type(notice) is Committed:
-                self._positions[notice.thread_id] = Position(notice.head, notice.grant_version)
+                self._positions[notice.thread_id] = (notice.head, notice.grant_version)
             elif type(notice) is ThreadDeleted:
                 self._positions.pop(notice.thread_id, None)
 
