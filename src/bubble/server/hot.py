@@ -10,7 +10,6 @@ there is one place that decides about errors of a request, and one that is quick
 from __future__ import annotations
 
 import hashlib
-import secrets
 import time
 from collections.abc import Sequence
 from typing import Final
@@ -21,6 +20,7 @@ from bubble.protocol.errors import BubbleError
 from bubble.protocol.identifiers import is_name
 from bubble.server.answers import Header, error_body, error_headers
 from bubble.server.appending import decode_appendable
+from bubble.server.envelope import new_request_id
 from bubble.server.logs import logger
 from bubble.server.services import Services
 from bubble.store.commands import AppendCommand, AppendResult, IdempotencyKey
@@ -115,7 +115,7 @@ class HotAppends:
         except BubbleError:
             return None
         command = AppendCommand(thread_id=thread_id, events=(event,), guard=guard, idempotency=idempotency)
-        return HotAnswer(command, request_id or secrets.token_hex(8).encode("ascii"), guard.principal_id)
+        return HotAnswer(command, request_id or new_request_id(), guard.principal_id)
 
     def _guard(self, identity: Identity) -> IdentityGuard:
         guard = self._guards.get(identity)
