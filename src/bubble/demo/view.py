@@ -24,7 +24,7 @@ _NAMES: Final = {member.principal_id: member.display_name for member in CAST}
 _STYLES: Final = {"ada": "bold cyan", "grace": "bold magenta", "echo": "bold green"}
 _BLOCK_STYLES: Final = {"text": "", "reasoning": "italic dim", "tool": "yellow", "output": "yellow"}
 _SHOWN_CHARACTERS: Final = 360
-_FRAMES_PER_SECOND: Final = 20
+_FRAMES_PER_SECOND: Final = 12
 
 
 async def show_until(done: asyncio.Event, scene: Scene, console: Console) -> None:
