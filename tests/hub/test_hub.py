@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Collection, Sequence
+from typing import NoReturn
 
 import pytest
 
@@ -11,8 +12,9 @@ from bubble.auth.identity import Identity
 from bubble.auth.policy import Policy
 from bubble.hub import Hub
 from bubble.hub.tail import Tail
-from bubble.protocol.errors import Conflict, NotFound
+from bubble.protocol.errors import Conflict, NotFound, Unavailable
 from bubble.protocol.limits import Limits
+from bubble.protocol.resources import JoinPolicy
 from bubble.store.commands import Guard
 from bubble.store.memory import MemoryStore
 from bubble.store.notices import Listener
@@ -244,6 +246,78 @@ async def test_access_that_is_lost_while_subscribing_is_told_to_whoever_subscrib
     assert sink.said == []
     assert hub.statistics().tails == 0
     await hub.close()
+
+
+class _LateReads(MemoryStore):
+    """A store whose answers about roles are under way for a while: what is committed meanwhile, and its notice, overtake them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.was_asked = asyncio.Event()
+        self.may_answer = asyncio.Event()
+
+    async def get_role(self, thread_id: str, principal_id: str) -> tuple[str | None, JoinPolicy]:
+        answer = await super().get_role(thread_id, principal_id)
+        self.was_asked.set()
+        await self.may_answer.wait()
+        return answer
+
+
+@pytest.mark.parametrize("has_company", [False, True])
+async def test_a_role_that_is_revoked_while_it_is_looked_up_opens_nothing(has_company: bool) -> None:  # noqa: FBT001
+    async with _LateReads() as store:
+        hub = Hub(store, Policy())
+        await hub.start()
+        await make_thread(store, THREAD, ("bob", "participant"))
+        if has_company:
+            store.may_answer.set()
+            alice = connect(hub, OWNER)
+            assert alice.connection is not None
+            await alice.connection.subscribe(THREAD, from_seq=1)
+            store.may_answer.clear()
+            store.was_asked.clear()
+        bob = connect(hub, "bob")
+        assert bob.connection is not None
+        subscribing = asyncio.ensure_future(bob.connection.subscribe(THREAD, from_seq=1))
+        guard = Policy().guard(identity("bob"))
+        holding = asyncio.ensure_future(hub.wait_for_events(THREAD, from_seq=99, guard=guard, timeout_ms=30_000))
+        await store.was_asked.wait()
+        await store.remove_grant(THREAD, "bob", by=OWNER)
+        await _append(store, THREAD, 3)
+        store.may_answer.set()
+        async with asyncio.timeout(5):
+            with pytest.raises(NotFound):
+                await subscribing
+            with pytest.raises(NotFound):
+                await holding
+        assert bob.said == []
+        await hub.close()
+
+
+async def test_who_comes_after_the_store_was_out_of_reach_does_not_join_those_who_were_ended(
+    store: MemoryStore, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def out_of_reach(_: str) -> NoReturn:
+        raise Unavailable("The store is out of reach.")
+
+    await make_thread(store, THREAD, ("bob", "observer"))
+    guard = Policy().guard(identity(OWNER))
+    holding = asyncio.ensure_future(hub.wait_for_events(THREAD, from_seq=99, guard=guard, timeout_ms=30_000))
+    alice, late = connect(hub, OWNER), connect(hub, OWNER)
+    assert alice.connection is not None
+    assert late.connection is not None
+    await alice.connection.subscribe(THREAD, from_seq=1)
+    left = hub.hold_tail(THREAD)
+    with monkeypatch.context() as patched:
+        patched.setattr(store, "get_roles", out_of_reach)
+        await store.remove_grant(THREAD, "bob", by=OWNER)
+        await alice.until("closed", THREAD, "unavailable")
+    assert left.members, "the held page has not left yet"
+    await late.connection.subscribe(THREAD, from_seq=1)
+    with pytest.raises(Unavailable):
+        await holding
+    last = await _append(store, THREAD, 1)
+    await late.until("event", THREAD, last)
 
 
 async def test_unsubscribing_is_silent_and_a_new_subscription_may_follow(store: MemoryStore, hub: Hub) -> None:

@@ -199,13 +199,14 @@ class Hub:
     async def admit(self, tail: Tail, guard: Guard) -> None:
         """Raises `NotFound` unless the guard may subscribe; afterwards the tail knows the thread's position.
 
-        The caller is already a member: a change of grants that this look does not see will be looked at again when its notice comes.
+        The caller is already a member, and the tail knows a version of the grants before the role is read. So the role is at least as new
+        as that version, and a change that this look does not see will raise it and be looked at again when its notice comes.
         """
-        role, join_policy = await self.store.get_role(tail.thread_id, guard.principal_id)
-        guard.require("events.subscribe", thread_id=tail.thread_id, role=role, join_policy=join_policy)
         if tail.grant_version < 0:
             position = await self.store.position(tail.thread_id)
             self._learn(tail, Committed(tail.thread_id, position.head, position.grant_version))
+        role, join_policy = await self.store.get_role(tail.thread_id, guard.principal_id)
+        guard.require("events.subscribe", thread_id=tail.thread_id, role=role, join_policy=join_policy)
 
     def look_again(self, tail: Tail) -> None:
         """Has the rights of all members checked before anything newer is released."""
@@ -236,6 +237,9 @@ class Hub:
             member.close(error)
 
     def _close_members(self, tail: Tail, error: BubbleError) -> None:
+        # Nothing more comes of this tail, though a held page may stay for a moment: who comes now gets a new one.
+        if self._tails.get(tail.thread_id) is tail:
+            del self._tails[tail.thread_id]
         for member in list(tail.members):
             member.close(error)
 
