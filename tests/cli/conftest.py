@@ -72,9 +72,10 @@ class Shell:
             code = run(arguments)
         return Result(code=code, out=_written(out), err=_written(err))
 
-    def process(self, *arguments: str) -> subprocess.Popen[str]:
-        """The real thing, with pipes to all its streams."""
-        return subprocess.Popen(
+    @contextmanager
+    def process(self, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+        """The real thing, with pipes to all its streams; it does not outlive the block."""
+        with subprocess.Popen(
             [*COMMAND, *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -82,7 +83,11 @@ class Shell:
             text=True,
             cwd=self.directory,
             env=self.environment,
-        )
+        ) as process:
+            try:
+                yield process
+            finally:
+                process.kill()
 
     def ok(self, *arguments: str, stdin: str = "") -> str:
         """The standard output of a command that must succeed."""

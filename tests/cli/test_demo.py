@@ -41,8 +41,7 @@ def test_the_claims_are_json_for_machines(stranger: Shell) -> None:
 def test_ctrl_c_ends_the_demonstration_with_a_word_and_leaves_nothing(shell: Shell) -> None:
     (shell.directory / "tmp").mkdir()
     there = Shell(directory=shell.directory, variables={"TMPDIR": str(shell.directory / "tmp")})
-    process = there.process("demo", "--check")
-    with process:
+    with there.process("demo", "--check") as process:
         wait_until(lambda: any((shell.directory / "tmp").glob("*/data/bubble.db")))
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=TIMEOUT)

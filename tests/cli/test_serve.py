@@ -6,7 +6,8 @@ import json
 import signal
 import socket
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -14,19 +15,19 @@ import pytest
 from tests.cli.conftest import COMMAND, TIMEOUT, Shell
 
 
-def started(shell: Shell, *options: str) -> tuple[subprocess.Popen[str], dict[str, object]]:
-    """A server process that listens, and the line that it said."""
-    process = shell.process("serve", "--port", "0", "--json", *options)
-    assert process.stdout is not None
-    line = process.stdout.readline()
-    assert line, process.communicate(timeout=TIMEOUT)
-    return process, json.loads(line)
+@contextmanager
+def started(shell: Shell, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, object]]]:
+    """A server process that listens, and the line that it said; it does not outlive the block."""
+    with shell.process("serve", "--port", "0", "--json", *options) as process:
+        assert process.stdout is not None
+        line = process.stdout.readline()
+        assert line, process.communicate(timeout=TIMEOUT)
+        yield process, json.loads(line)
 
 
 def stopped(process: subprocess.Popen[str], how: Callable[[subprocess.Popen[str]], object]) -> int:
     how(process)
-    with process:
-        return process.wait(timeout=TIMEOUT)
+    return process.wait(timeout=TIMEOUT)
 
 
 def sigterm(process: subprocess.Popen[str]) -> None:
@@ -42,27 +43,27 @@ def by_token(shell: Shell, said: dict[str, object], token: object) -> Shell:
 
 
 def test_the_first_start_lets_its_person_in_and_later_ones_keep_everything(shell: Shell) -> None:
-    process, first = started(shell)
-    assert str(first["loginUrl"]).startswith(f"{first['url']}/login?code=")
-    admin = by_token(shell, first, first["token"])
-    thread = admin.ok("threads", "create", "--title", "Kept").strip()
-    admin.ok("post", thread, "Hello")
-    before = admin.ok("tail", thread, "--raw", "--no-follow")
-    assert stopped(process, sigterm) == 0
+    with started(shell) as (process, first):
+        assert str(first["loginUrl"]).startswith(f"{first['url']}/login?code=")
+        admin = by_token(shell, first, first["token"])
+        thread = admin.ok("threads", "create", "--title", "Kept").strip()
+        admin.ok("post", thread, "Hello")
+        before = admin.ok("tail", thread, "--raw", "--no-follow")
+        assert stopped(process, sigterm) == 0
     assert (shell.directory / ".bubble").stat().st_mode & 0o077 == 0
 
-    process, second = started(shell)
-    assert set(second) == {"url", "port", "pid"}
-    again = by_token(shell, second, first["token"])
-    assert again.ok("tail", thread, "--raw", "--no-follow") == before
-    assert stopped(process, sigint) == 0
+    with started(shell) as (process, second):
+        assert set(second) == {"url", "port", "pid"}
+        again = by_token(shell, second, first["token"])
+        assert again.ok("tail", thread, "--raw", "--no-follow") == before
+        assert stopped(process, sigint) == 0
 
 
 def test_the_welcome_shows_the_way_in(shell: Shell) -> None:
-    process = shell.process("serve", "--port", "0")
-    assert process.stdout is not None
-    lines = [process.stdout.readline() for _ in range(8)]
-    assert stopped(process, sigterm) == 0
+    with shell.process("serve", "--port", "0") as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(8)]
+        assert stopped(process, sigterm) == 0
     said = "".join(lines)
     url = lines[0].removeprefix("Bubble listens on ").strip()
     assert f"{url}/login?code=" in said
@@ -72,10 +73,10 @@ def test_the_welcome_shows_the_way_in(shell: Shell) -> None:
 
 def test_no_secret_is_made_where_the_admin_brings_one(shell: Shell) -> None:
     brought = Shell(directory=shell.directory, variables={"BUBBLE_ADMIN_TOKEN": "t" * 32})
-    process, said = started(brought)
-    assert set(said) == {"url", "port", "pid"}
-    assert "admin" in by_token(shell, said, "t" * 32).ok("whoami")
-    assert stopped(process, sigterm) == 0
+    with started(brought) as (process, said):
+        assert set(said) == {"url", "port", "pid"}
+        assert "admin" in by_token(shell, said, "t" * 32).ok("whoami")
+        assert stopped(process, sigterm) == 0
 
 
 @pytest.mark.requirement("PR-8-25")
@@ -98,15 +99,15 @@ def test_a_port_that_is_taken_is_said(shell: Shell) -> None:
 
 
 def test_one_data_directory_has_one_server(shell: Shell) -> None:
-    process, _ = started(shell)
-    assert "bubble.db" in shell.fails("serve", "--port", "0", code=1)
-    assert stopped(process, sigterm) == 0
+    with started(shell) as (process, _):
+        assert "bubble.db" in shell.fails("serve", "--port", "0", code=1)
+        assert stopped(process, sigterm) == 0
 
 
 def test_a_server_ends_with_the_program_that_started_it(shell: Shell) -> None:
-    process, _ = started(shell, "--until-stdin-ends")
-    assert process.stdin is not None
-    assert stopped(process, lambda each: each.stdin and each.stdin.close()) == 0
+    with started(shell, "--until-stdin-ends") as (process, _):
+        assert process.stdin is not None
+        assert stopped(process, lambda each: each.stdin and each.stdin.close()) == 0
 
 
 def test_an_option_that_does_not_exist_is_named_with_its_place(shell: Shell) -> None:

@@ -91,8 +91,7 @@ def test_tail_shows_the_last_events_in_words(admin: Shell, thread: str) -> None:
 
 
 def test_tail_follows_live_until_it_is_interrupted(admin: Shell, thread: str) -> None:
-    tail = admin.process("tail", thread, "--raw", "--from", "1")
-    with tail:
+    with admin.process("tail", thread, "--raw", "--from", "1") as tail:
         assert tail.stdout is not None
         assert json.loads(tail.stdout.readline())["type"] == "participant_joined"
         admin.ok("post", thread, "live")
@@ -104,8 +103,7 @@ def test_tail_follows_live_until_it_is_interrupted(admin: Shell, thread: str) ->
 
 def test_a_reader_of_the_pipe_may_leave_early(admin: Shell, thread: str) -> None:
     admin.ok("post", thread, "x")
-    tail = admin.process("tail", thread, "--from", "1")
-    with tail:
+    with admin.process("tail", thread, "--from", "1") as tail:
         assert tail.stdout is not None
         assert tail.stderr is not None
         tail.stdout.readline()
