@@ -26,14 +26,13 @@ from bubble.protocol.frames import (
 )
 from bubble.protocol.identifiers import check_name, is_name
 from bubble.protocol.limits import Limits
-from bubble.protocol.strict import check_wire_text, decode_strictly
+from bubble.protocol.strict import check_wire_text, decode_canonically
 from bubble.server.appending import decode_appendable
 
 __all__ = ["Append", "Intent", "Refusal", "read_intent"]
 
 
-@dataclass(frozen=True, slots=True)
-class Append:
+class Append(msgspec.Struct, frozen=True):
     """Append one event. `digest_source` is the text that makes a repeat under the same key the same."""
 
     thread_id: str
@@ -70,7 +69,7 @@ _scopes = msgspec.json.Decoder(_Scope)
 def read_intent(text: bytes, limits: Limits) -> Intent:
     """What one text frame asks for."""
     try:
-        frame = decode_strictly(text, _frames, raw_members=("event",))
+        frame, _ = decode_canonically(text, _frames, raw_members=("event",))
     except InvalidRequest as error:
         return _refusal(error, text)
     if isinstance(frame, ThreadAppend):
