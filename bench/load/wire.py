@@ -113,7 +113,7 @@ def subscribe(connections: Sequence[socket.socket], threads: Sequence[str], *, f
     for connection, thread_id in zip(connections, threads, strict=True):
         connection.sendall(subscribe_frame(thread_id, from_seq=from_seq))
     for connection in connections:
-        opened = _read_until(connection, b"}")
+        opened = _read_short_frame(connection)
         if b'"type":"thread.subscription_opened"' not in opened:
             raise VerificationError(f"The server refused a subscription: {opened!r}.")
 
@@ -126,6 +126,21 @@ def subscribe_frame(thread_id: str, *, from_seq: int) -> bytes:
 def unsubscribe_frame(thread_id: str) -> bytes:
     """The frame that ends it."""
     return text_frame(b'{"type":"thread.unsubscribe","threadId":"%b"}' % thread_id.encode())
+
+
+def _read_short_frame(connection: socket.socket) -> bytes:
+    """The payload of the next frame, which has at most 125 bytes or a length of two bytes."""
+    _, length = _read(connection, 2)
+    if length >= 126:
+        length = int.from_bytes(_read(connection, 2), "big")
+    return _read(connection, length)
+
+
+def _read(connection: socket.socket, size: int) -> bytes:
+    received = connection.recv(size, socket.MSG_WAITALL)
+    if len(received) != size:
+        raise VerificationError("The server closed a connection.")
+    return received
 
 
 def _read_until(connection: socket.socket, end: bytes) -> bytes:

@@ -21,6 +21,7 @@ from bench.load.closed import HttpAnswers
 from bench.load.events import EVENT_BYTES, Deliveries, VerificationError, part_event, verify_deliveries
 from bench.load.readers import Reader, Sender, Witness, fan_out, verify_ends
 from bench.load.redis import RedisAnswers, xadd
+from bench.load.wire import subscribe
 from bench.report import table
 from bench.runner import run_figure
 from bubble.hub.encodings import WEBSOCKET_FRAMES
@@ -127,6 +128,18 @@ def test_readers_of_the_same_thread_must_end_alike(pair: tuple[socket.socket, so
     verify_ends([reader], b"...1234")
     with pytest.raises(VerificationError):
         verify_ends([reader], b"...1235")
+
+
+@pytest.mark.parametrize("length", [90, 124, 125, 126, 200])
+def test_a_confirmation_is_read_to_its_end_and_no_further(
+    pair: tuple[socket.socket, socket.socket], length: int
+) -> None:
+    near, far = pair
+    payload = b'{"type":"thread.subscription_opened","threadId":"thread-1","throughSeq":2}'.ljust(length)
+    head = bytes((0x81, length)) if length < 126 else b"\x81\x7e" + length.to_bytes(2, "big")
+    near.sendall(head + payload + b"event")
+    subscribe([far], [THREAD], from_seq=3)
+    assert far.recv(100) == b"event"
 
 
 @pytest.mark.parametrize("cut", [1, 5, 20, 60, 70])
