@@ -18,7 +18,7 @@ def test_every_public_name_can_be_had() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="nonsense"):
-        _ = bubble.nonsense  # type: ignore[attr-defined]
+        _ = bubble.nonsense
 
 
 def test_the_client_does_not_load_the_server() -> None:

@@ -22,10 +22,9 @@ _SEQ = re.compile(rb'{"seq":(\d+),"createdAt"')
 
 @pytest.fixture
 async def live(tmp_path: Path) -> AsyncIterator[Live]:
-    options: dict[str, object] = {"rates": {"requests_per_second": 0}}
     async with (
         await open_store(f"sqlite:///{tmp_path / 'bubble.db'}") as store,
-        serving(store=store, **options) as started,
+        serving(store=store, rates={"requests_per_second": 0}) as started,
     ):
         await started.thread("t1")
         for first in range(2, LENGTH, 500):

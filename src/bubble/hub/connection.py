@@ -252,8 +252,8 @@ class Connection:
             tail.thread_id, from_seq=from_seq, to_seq=tail.released, limit=READ_EVENTS, max_bytes=READ_BYTES
         )
         subscription.reading = False
-        if subscription.closed or self.is_closed or not texts:
-            return  # an empty answer: the thread was deleted, its notice is on the way
+        if subscription not in tail.members or not texts:
+            return  # closed meanwhile; or the thread was deleted, and its notice is on the way
         pieces = self.sink.encoding.encode(tail.thread_id, texts)
         self._write(subscription, Chunk(pieces, next_seq=from_seq + len(texts)))
         self.pump()

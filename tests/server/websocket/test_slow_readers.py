@@ -56,13 +56,13 @@ class _Peer:
         self.last_heard = 0.0
         self.bytes_taken = 0
         self.pings = 0
-        self.closed: tuple[int, str] | None = None
+        self.closes: list[tuple[int, str]] = []
 
     def ping(self) -> None:
         self.pings += 1
 
     def close(self, code: int, reason: str) -> None:
-        self.closed = (code, reason)
+        self.closes.append((code, reason))
 
 
 async def _watched() -> tuple[Keeper, _Peer, float]:
@@ -78,9 +78,9 @@ async def test_a_silent_peer_is_pinged_every_20_s_and_closed_after_60() -> None:
     for second in range(1, 60):
         keeper.look(start + second)
     assert peer.pings == 2
-    assert peer.closed is None
+    assert peer.closes == []
     keeper.look(start + 61)
-    assert peer.closed == (CLOSE_NO_PONG, "no pong")
+    assert peer.closes == [(CLOSE_NO_PONG, "no pong")]
     keeper.look(start + 200)
     assert peer.pings == 2
 
@@ -95,7 +95,7 @@ async def test_a_sign_of_life_keeps_a_peer(sign: str) -> None:
         else:
             peer.bytes_taken += 1
         keeper.look(start + second)
-    assert peer.closed is None
+    assert peer.closes == []
 
 
 @pytest.mark.requirement("PR-7-15", "PR-7-17")
