@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import re
-import socket
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
+from tests.docs.ports import free_ports
 from tests.docs.terminal import Terminal
 
 __all__ = ["PORTS", "Desk", "desk_in"]
@@ -33,13 +33,6 @@ class Desk:
         for named, port in self.ports.items():
             text = re.sub(rf"(127\.0\.0\.1:|--port ){named}\b", rf"\g<1>{port}", text)
         return text
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listened on a moment ago."""
-    with ExitStack() as stack:
-        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in taken]
 
 
 @contextmanager

@@ -37,6 +37,7 @@ class Job:
         self.script = script
         self.pid = pid
         self.output = ""
+        self.has_ended = False
         self._more = more
         self._reader = threading.Thread(target=self._read, args=(fifo,), name="job", daemon=True)
         self._reader.start()
@@ -56,7 +57,8 @@ class Job:
     def wait_for(self, expected: str) -> None:
         """Returns once it shows `expected`."""
         with self._more:
-            shown = self._more.wait_for(lambda: is_shown(expected, self.output), SECONDS)
+            self._more.wait_for(lambda: self.has_ended or is_shown(expected, self.output), SECONDS)
+            shown = is_shown(expected, self.output)
         assert shown, f"`{self.script.strip()}` says\n{self.output}\nand not\n{expected}"
 
     def _read(self, fifo: Path) -> None:
@@ -65,6 +67,9 @@ class Job:
                 with self._more:
                     self.output += line
                     self._more.notify_all()
+        with self._more:
+            self.has_ended = True
+            self._more.notify_all()
 
 
 class Terminal:
@@ -135,9 +140,13 @@ class Terminal:
     def wait_for(self, expected: str) -> None:
         """Returns once one of the commands that stay shows `expected`."""
         with self._more:
-            shown = self._more.wait_for(lambda: any(is_shown(expected, job.output) for job in self.jobs), SECONDS)
+            self._more.wait_for(lambda: self._shows(expected) or all(job.has_ended for job in self.jobs), SECONDS)
+            shown = self._shows(expected)
             said = [f"$ {job.script}{job.output}" for job in self.jobs]
         assert shown, "\n".join(["Nothing shows", expected, *said])
+
+    def _shows(self, expected: str) -> bool:
+        return any(is_shown(expected, job.output) for job in self.jobs)
 
     def _file(self, kind: str) -> Path:
         self._count += 1

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tests.docs.markdown import ROOT, blocks
+from tests.docs.ports import free_ports
 
 __all__ = ["GUIDE", "Site", "guide_settings", "running_site"]
 
@@ -119,12 +120,6 @@ class Site:
         return (self.directory / "server.log").read_text(encoding="utf-8")
 
 
-def _ports(count: int) -> list[int]:
-    with ExitStack() as stack:
-        taken = [stack.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [each.getsockname()[1] for each in taken]
-
-
 def _certificate(directory: Path) -> ssl.SSLContext:
     """Makes one for localhost; a context that trusts nothing else."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -170,7 +165,7 @@ def _here(configuration: str, directory: Path, *, plain_port: int, tls_port: int
 @contextmanager
 def running_site(directory: Path, *, nginx: Mapping[str, str] | None = None, **variables: str) -> Iterator[Site]:
     """Starts both and stops them. `nginx` replaces parts of the guide's configuration; `variables` are Bubble's."""
-    plain_port, tls_port, server_port = _ports(3)
+    plain_port, tls_port, server_port = free_ports(3)
     context = _certificate(directory)
     configuration = _guide_configuration()
     for old, new in (nginx or {}).items():
