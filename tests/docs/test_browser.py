@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -10,16 +11,15 @@ import pytest
 
 from tests.docs.chromium import Tab, chromium, opened_tab
 from tests.docs.conftest import Desk, desk_in
-from tests.docs.markdown import ROOT, blocks
-from tests.docs.test_pages import Reader
-
-GUIDE = ROOT / "docs" / "guides" / "consume-from-a-browser-and-curl.md"
+from tests.docs.markdown import blocks
+from tests.docs.test_pages import BROWSER_GUIDE, Reader
 
 pytestmark = [
     pytest.mark.anyio,
     pytest.mark.slow,
     pytest.mark.timeout(300),
     pytest.mark.skipif(chromium() is None, reason="missing: chromium"),
+    pytest.mark.skipif(shutil.which("curl") is None, reason="missing: curl"),
 ]
 
 SERVE = "bubble serve\n"
@@ -48,8 +48,8 @@ def followed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
     """The desk of somebody who has followed the guide to its end."""
     with desk_in(tmp_path_factory.mktemp("followed")) as desk:
         reader = Reader(desk)
-        reader.sit_down(GUIDE)
-        for block in blocks(GUIDE):
+        reader.sit_down(BROWSER_GUIDE)
+        for block in blocks(BROWSER_GUIDE):
             reader.follow(block)
         yield desk
 

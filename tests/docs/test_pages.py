@@ -10,11 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.docs.chromium import chromium
 from tests.docs.conftest import Desk
 from tests.docs.markdown import ROOT, Block, blocks, pages
 from tests.docs.terminal import is_shown
 
 EXAMPLES = ROOT / "docs" / "examples"
+BROWSER_GUIDE = ROOT / "docs" / "guides" / "consume-from-a-browser-and-curl.md"
 # Languages that are tried elsewhere: the reference pages and their shapes in test_reference, nginx in tests/interop/test_nginx.py.
 ELSEWHERE = frozenset({"nginx", "json", "toml", "ini"})
 
@@ -99,9 +101,14 @@ class Reader:
         raise AssertionError(f"{block} is never tried: save it in a file, or say why not. {text[:40]}")
 
 
+def followed_here() -> list[Path]:
+    """Every page, but the one that test_browser follows where there is a browser."""
+    return [page for page in pages() if page != BROWSER_GUIDE or chromium() is None]
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@every_page
+@pytest.mark.parametrize("page", followed_here(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_what_a_page_shows_happens(desk: Desk, page: Path) -> None:
     if any("curl" in block.text for block in blocks(page)) and shutil.which("curl") is None:
         pytest.skip("missing: curl")
