@@ -97,8 +97,9 @@ async def test_a_run_that_had_an_event_just_now_is_not_lost_though_nothing_is_se
         assert await last_seqs(store, "t") == {"quiet": 1, "busy": 2}
         clock.advance(1_000)
         await store.append("t", a_part("busy"))
-        # Past the settling that `SqliteStore.finish_lost_runs` begins with: as if the part had come right after it.
-        lost = await store._engine.change(runs.finish_lost_runs, idle_since_ms=clock.now_ms, limit=10)
+        # As if the part had come right after the store had looked for candidates.
+        found = [("t", "quiet"), ("t", "busy"), ("t", "unknown"), ("unknown", "quiet")]
+        lost = await store._engine.change(runs.finish_lost_runs, found, idle_since_ms=clock.now_ms)
         assert lost == 1
         states = {run.run_id: run.state for run in (await store.list_runs("t")).runs}
         assert states == {"quiet": "finished", "busy": "open"}

@@ -16,9 +16,9 @@ anything: the backend applies an `Admission` when its transaction does.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Literal, Protocol, TypeAlias
+from typing import Final, Literal, Protocol, TypeAlias
 
+import msgspec
 from msgspec import UNSET
 
 from bubble.protocol.errors import Conflict, Forbidden
@@ -57,19 +57,18 @@ __all__ = [
 ]
 
 RunIntegrity: TypeAlias = Literal["strict", "off"]
+_SERVER_EMITTED: Final = (ParticipantJoined, ParticipantLeft, ThreadTitleUpdated)
 RunEvent: TypeAlias = RunStarted | RunFinished | MessagePart | ToolCallApproval | ToolCallResult | RunInterruptRequested
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
+class RunState(msgspec.Struct, frozen=True, gc=False):
     """What the lifecycle has to know of a run."""
 
     principal_id: str
     state: RunStateName
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(msgspec.Struct, frozen=True, gc=False):
     """The decision on a tool call that won."""
 
     run_id: str
@@ -79,8 +78,7 @@ class Decision:
     seq: int
 
 
-@dataclass(frozen=True, slots=True)
-class StartedRun:
+class StartedRun(msgspec.Struct, frozen=True, gc=False):
     """A run to be recorded as open."""
 
     run_id: str
@@ -91,8 +89,7 @@ class StartedRun:
     snapshot_seq: int | None
 
 
-@dataclass(frozen=True, slots=True)
-class FinishedRun:
+class FinishedRun(msgspec.Struct, frozen=True, gc=False):
     """A run to be recorded as finished."""
 
     run_id: str
@@ -130,19 +127,18 @@ class Ledger(Protocol):
         """The decision on a tool call, if there is one."""
 
 
-@dataclass(slots=True)
-class Admission:
+class Admission(msgspec.Struct):
     """What one command adds: its stored events, and the records beside them.
 
     `touched` is the newest seq of each run that an event names; without the lifecycle it may name runs that never started.
     """
 
-    events: list[SequencedEvent] = field(default_factory=list)
+    events: list[SequencedEvent] = []
     ms: int = 0
-    started: dict[str, StartedRun] = field(default_factory=dict)
-    finished: dict[str, FinishedRun] = field(default_factory=dict)
-    touched: dict[str, int] = field(default_factory=dict)
-    decisions: dict[tuple[str, str], Decision] = field(default_factory=dict)
+    started: dict[str, StartedRun] = {}
+    finished: dict[str, FinishedRun] = {}
+    touched: dict[str, int] = {}
+    decisions: dict[tuple[str, str], Decision] = {}
 
 
 def authorize(command: AppendCommand, ledger: Ledger) -> None:
@@ -215,7 +211,7 @@ def note(
 
     Raises `Conflict` or `Forbidden`, and then `admission` is as it was.
     """
-    if isinstance(event, ParticipantJoined | ParticipantLeft | ThreadTitleUpdated):
+    if isinstance(event, _SERVER_EMITTED):
         return
     if integrity == "strict":
         _check_lifecycle(event, guard, ledger, admission)
@@ -283,6 +279,8 @@ def _check_decision(
 def _record(event: RunEvent, seq: int, ms: int, ledger: Ledger, admission: Admission) -> None:
     # Without the lifecycle (`off`) anything may come in any order: the first start and the first finish after it count.
     admission.touched[event.run_id] = seq
+    if isinstance(event, MessagePart):
+        return
     if isinstance(event, RunStarted):
         if _run(event.run_id, ledger, admission) is None:
             admission.started[event.run_id] = StartedRun(

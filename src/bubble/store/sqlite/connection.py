@@ -46,6 +46,8 @@ def open_connection(path: Path, *, vfs: str | None = None, read_only: bool = Fal
     connection = apsw.Connection(str(path), flags=flags, vfs=vfs, statementcachesize=_STATEMENTS)
     try:
         connection.set_busy_timeout(_BUSY_MS)
+        # A statement keeps the plan it was prepared with. Else SQLite looks at each new value and prepares many of them again.
+        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         connection.pragma("cache_size", -_KIB_OF_CACHE["read" if read_only else "write"])
         connection.pragma("wal_autocheckpoint", 0)
         if read_only:

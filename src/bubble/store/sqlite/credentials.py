@@ -10,7 +10,7 @@ import apsw
 import msgspec
 
 from bubble.protocol.resources import Principal
-from bubble.store.credentials import ONE_USE, credential_not_found, credential_taken, state_of
+from bubble.store.credentials import credential_not_found, credential_taken, state_of
 from bubble.store.notices import CredentialsChanged
 from bubble.store.records import Credential, CredentialKind, CredentialState
 from bubble.store.sqlite.connection import find_all, find_one, query
@@ -115,7 +115,7 @@ def touch_credentials(tx: Transaction, used: Mapping[str, int]) -> None:
 
 def forget_credentials(tx: Transaction) -> None:
     """Drops what `bubble.store.credentials.is_forgettable` allows, where nothing was made from it."""
-    tx.db.execute(query("forget_credentials"), (_json(sorted(ONE_USE)), tx.now_ms))
+    tx.db.execute(query("forget_credentials"), (tx.now_ms,))
 
 
 def find_credential(

@@ -18,10 +18,12 @@ from bubble.protocol.timestamps import format_ms
 from bubble.store.commands import Guard
 from bubble.store.cursors import decode_cursor, encode_cursor, page_size
 from bubble.store.sqlite.connection import find_all, find_one, number, query
+from bubble.store.sqlite.thread_state import ThreadState
 from bubble.store.sqlite.transaction import Transaction
 
 __all__ = [
     "advance_cursor",
+    "find_lost_runs",
     "finish_lost_runs",
     "forget_absent",
     "forget_keys",
@@ -89,19 +91,29 @@ def list_runs(
     )
 
 
-def finish_lost_runs(tx: Transaction, *, idle_since_ms: int, limit: int) -> int:
-    """As `BubbleStore.finish_lost_runs`, for up to `limit` runs. The activity should be settled; what came since is considered."""
-    candidates = find_all(tx.db, query("lost_runs"), (idle_since_ms, tx.now_ms, limit), _lost)
+def find_lost_runs(db: apsw.Connection, *, idle_since_ms: int, now_ms: int, limit: int) -> Sequence[tuple[str, str]]:
+    """Up to `limit` runs, each as thread and run id, that `finish_lost_runs` should look at. The activity has to be settled."""
+    return find_all(db, query("lost_runs"), (idle_since_ms, now_ms, limit), _lost)
+
+
+def finish_lost_runs(tx: Transaction, candidates: Sequence[tuple[str, str]], *, idle_since_ms: int) -> int:
+    """Finishes those of `candidates` that are lost also in this transaction, as `BubbleStore.finish_lost_runs` says; the count."""
     count = 0
-    for thread_id, runs in groupby(candidates, key=lambda row: row[0]):
-        state = tx.thread(thread_id)
-        lost = [_lost_run(run_id) for _, run_id in runs if tx.last_ms_of_run(state, run_id) < idle_since_ms]
-        tx.write(state, lost)
-        count += len(lost)
+    for thread_id, runs in groupby(candidates, key=lambda run: run[0]):
+        if tx.exists(thread_id):
+            state = tx.thread(thread_id)
+            lost = [run_id for _, run_id in runs if _is_lost(tx, state, run_id, idle_since_ms)]
+            tx.write(state, [_finish(run_id) for run_id in lost])
+            count += len(lost)
     return count
 
 
-def _lost_run(run_id: str) -> EncodedEvent:
+def _is_lost(tx: Transaction, state: ThreadState, run_id: str, idle_since_ms: int) -> bool:
+    row = find_one(tx.db, query("idle_run"), (state.key, run_id, tx.now_ms))
+    return row is not None and max(row[0], tx.last_ms_of_run(state, run_id)) < idle_since_ms
+
+
+def _finish(run_id: str) -> EncodedEvent:
     event = RunFinished(principal_id=SERVER_PRINCIPAL, run_id=run_id, outcome="lost")
     return EncodedEvent(event, encode_event(event))
 

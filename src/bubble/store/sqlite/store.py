@@ -221,10 +221,14 @@ class SqliteStore(BubbleStore):
         )
 
     async def finish_lost_runs(self, *, idle_since_ms: int) -> int:
+        engine = self._engine
         finished, count = 0, _AT_ONCE
         while count == _AT_ONCE:
-            await self._engine.settle()
-            count = await self._engine.change(runs.finish_lost_runs, idle_since_ms=idle_since_ms, limit=_AT_ONCE)
+            await engine.settle()
+            candidates = await engine.read(
+                runs.find_lost_runs, idle_since_ms=idle_since_ms, now_ms=engine.clock(), limit=_AT_ONCE
+            )
+            count = await engine.change(runs.finish_lost_runs, candidates, idle_since_ms=idle_since_ms)
             finished += count
         return finished
 

@@ -59,8 +59,7 @@ CREATE TABLE runs (
     PRIMARY KEY (thread_key, run_id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX runs_by_seq ON runs (thread_key, started_seq);
-CREATE INDEX open_runs_by_seq ON runs (thread_key, started_seq) WHERE finished_seq IS NULL;
-CREATE INDEX open_runs_by_time ON runs (last_ms) WHERE finished_seq IS NULL;
+CREATE INDEX open_runs ON runs (thread_key, started_seq) WHERE finished_seq IS NULL;
 
 CREATE TABLE decisions (
     thread_key INTEGER NOT NULL,
@@ -139,6 +138,7 @@ CREATE TABLE credentials (
     spent_ms INTEGER
 ) STRICT;
 CREATE INDEX credentials_by_principal ON credentials (principal_id, kind, created_ms);
+CREATE INDEX one_use_credentials ON credentials (kind) WHERE kind IN ('ticket', 'login');
 CREATE INDEX credentials_by_parent ON credentials (parent_id) WHERE parent_id IS NOT NULL;
 
 CREATE TABLE presence (

@@ -3,7 +3,7 @@ SELECT json_group_array(json_array(
     run_id, principal_id, kind, snapshot_seq, started_seq, started_ms, last_seq, last_ms, finished_seq, finished_ms, outcome
 ))
 FROM (
-    SELECT * FROM runs INDEXED BY open_runs_by_seq
+    SELECT * FROM runs INDEXED BY open_runs
     WHERE thread_key = ?1
         AND started_seq > ?2
         AND finished_seq IS NULL

@@ -6,7 +6,7 @@ FROM (
         CAST(text AS TEXT) ->> '$.runId' AS run_id,
         max(seq) AS seq,
         CAST(round(unixepoch(CAST(text AS TEXT) ->> '$.createdAt', 'subsec') * 1000) AS INTEGER) AS ms
-    FROM events
+    FROM events NOT INDEXED
     WHERE event_id > ?1
     GROUP BY 1, 2
 ) AS fresh
