@@ -94,6 +94,8 @@ class Terminal:
         self._answer = answer
         # Job control: each command that stays gets a process group of its own.
         self._tell("set -m -u -o pipefail")
+        # However the shell ends, and be it that this process was killed: nothing that it started goes on.
+        self._tell("trap 'for job in $(jobs -p); do kill -9 -- -$job; done 2> /dev/null' EXIT")
 
     def __enter__(self) -> Self:
         return self

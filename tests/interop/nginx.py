@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import datetime as dt
 import ipaddress
 import json
@@ -197,24 +196,26 @@ def running_site(directory: Path, *, nginx: Mapping[str, str] | None = None, **v
 @contextmanager
 def _nginx(directory: Path, port: int) -> Iterator[None]:
     errors = directory / "nginx-error.log"
-    process = subprocess.Popen(["nginx", "-p", directory, "-c", directory / "nginx.conf", "-e", errors])
-    try:
-        _wait_until_it_listens(process, port, errors)
-        yield
-    finally:
-        process.terminate()
-        process.wait(SECONDS)
+    nginx = ["nginx", "-p", str(directory), "-c", str(directory / "nginx.conf"), "-e", str(errors)]
+    # The shell stops nginx when its input ends: at the latest when this process is gone.
+    process = subprocess.Popen(["sh", "-c", '"$@" & read -r _; kill $!; wait $!', "sh", *nginx], stdin=subprocess.PIPE)
+    with process:
+        assert process.stdin is not None
+        try:
+            _wait_until_it_listens(port, errors)
+            yield
+        finally:
+            process.stdin.close()
+            process.wait(SECONDS)
 
 
-def _wait_until_it_listens(process: subprocess.Popen[bytes], port: int, errors: Path) -> None:
+def _wait_until_it_listens(port: int, errors: Path) -> None:
     deadline = time.monotonic() + SECONDS
     while True:
         try:
             socket.create_connection(("127.0.0.1", port)).close()
         except ConnectionRefusedError:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.02)
-                raise AssertionError(errors.read_text(encoding="utf-8")) from None
-            assert time.monotonic() < deadline, "nginx does not listen"
+            assert time.monotonic() < deadline, errors.read_text(encoding="utf-8")
+            time.sleep(0.02)
         else:
             return
