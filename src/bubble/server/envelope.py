@@ -22,12 +22,24 @@ if TYPE_CHECKING:
     from bubble.server.metrics import Metrics
     from bubble.server.tracing import Tracing
 
-__all__ = ["Exchange", "WrongMethod", "enclose", "exchange_of", "new_request_id", "request_id_of", "standing_headers"]
+__all__ = [
+    "APPEND_ROUTE",
+    "Exchange",
+    "WrongMethod",
+    "enclose",
+    "exchange_of",
+    "new_request_id",
+    "request_id_of",
+    "standing_headers",
+]
 
 _VERSION: Header = (b"bubble-protocol-version", b"%d" % PROTOCOL_VERSION)
 _NO_SNIFFING: Header = (b"x-content-type-options", b"nosniff")
 _SANE_ID = re.compile(rb"[A-Za-z0-9._\-]{1,128}")
 _UNROUTED = "-"
+
+#: Where single events are appended. What succeeds there is counted, but has no line in the log: there are too many.
+APPEND_ROUTE = "/v1/threads/{threadId}/events"
 _GONE = 499  # for log and metrics: nobody is there to be answered
 
 
@@ -107,7 +119,7 @@ async def enclose(inside: Inside, scope: Scope, send: Send, *, metrics: Metrics,
         span.answered(route=exchange.route, status=exchange.status, request_id=exchange.request_id.decode())
     seconds = time.perf_counter() - exchange.began
     metrics.request(exchange.method, exchange.route, exchange.status, seconds=None if exchange.is_stream else seconds)
-    if log:
+    if log and (exchange.status, exchange.route) != (201, APPEND_ROUTE):
         _log(exchange, seconds)
 
 

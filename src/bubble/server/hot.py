@@ -20,14 +20,13 @@ from bubble.protocol.errors import BubbleError
 from bubble.protocol.identifiers import is_name
 from bubble.server.answers import Header, error_body, error_headers
 from bubble.server.appending import decode_appendable
-from bubble.server.envelope import new_request_id
+from bubble.server.envelope import APPEND_ROUTE, new_request_id
 from bubble.server.logs import logger
 from bubble.server.services import Services
 from bubble.store.commands import AppendCommand, AppendResult, IdempotencyKey
 
 __all__ = ["HotAnswer", "HotAppends", "is_append"]
 
-_ROUTE: Final = "/v1/threads/{threadId}/events"
 _BEFORE: Final = b"/v1/threads/"
 _AFTER: Final = b"/events"
 _GUARDS: Final = 1_024
@@ -141,7 +140,7 @@ class HotAppends:
         if closes:
             lines += b"connection: close\r\n"
         seconds = time.perf_counter() - answer.began
-        self._services.metrics.request("POST", _ROUTE, status, seconds=seconds)
+        self._services.metrics.request("POST", APPEND_ROUTE, status, seconds=seconds)
         if status != 201 and self._services.settings.log.requests:
             self._log(answer, status, seconds)
         return (

@@ -202,4 +202,6 @@ class LogOptions(_Options):
     format: Literal["auto", "json", "console"] = Field(
         default="auto", description="auto: console on a terminal, JSON elsewhere"
     )
-    requests: bool = Field(default=True, description="a line per request")
+    requests: bool = Field(
+        default=True, description="a line per request; appends that succeed are counted in /metrics only"
+    )
