@@ -79,6 +79,45 @@ async def test_another_process_is_kept_out_until_the_first_is_gone_however_it_we
         assert await store.check() == []
 
 
+async def test_only_its_owner_may_read_the_file(path: Path) -> None:
+    async with await SqliteStore.open(path) as store:
+        await store.append("t", a_start())
+        assert modes(path.parent) == {0o600}
+
+
+def modes(folder: Path) -> set[int]:
+    return {file.stat().st_mode & 0o777 for file in folder.iterdir()}
+
+
+async def test_an_opening_that_nobody_waits_for_any_more_leaves_the_file_free(path: Path) -> None:
+    opening = asyncio.ensure_future(SqliteStore.open(path))
+    await asyncio.sleep(0)
+    opening.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await opening
+    async with patience():
+        while True:
+            try:
+                store = await SqliteStore.open(path)
+            except Conflict:
+                continue
+            break
+    await store.close()
+
+
+async def test_closing_ends_well_though_its_caller_is_cancelled(path: Path) -> None:
+    store = await SqliteStore.open(path)
+    await store.append("t", a_start())
+    closing = asyncio.ensure_future(store.close())
+    await asyncio.sleep(0)
+    closing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await closing
+    await store.close()
+    async with await SqliteStore.open(path) as store:
+        assert (await store.position("t")).head == 1
+
+
 async def test_a_file_that_is_no_database_is_unavailable_and_not_touched(story: Path) -> None:
     before = content(story)
     with pytest.raises(Unavailable, match=r"bubble\.db cannot be opened"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 from typing import Final
 
@@ -11,6 +10,7 @@ import apsw
 
 from bubble.protocol.errors import Conflict
 from bubble.store.sqlite.connection import STORE_ERRORS, open_connection, unavailable
+from bubble.store.sqlite.files import make_private, sync
 
 __all__ = ["backup_file"]
 
@@ -34,12 +34,11 @@ async def backup_file(source: Path, target: Path, *, vfs: str | None = None) -> 
 def _copy(source: Path, target: Path, vfs: str | None) -> None:
     unfinished = target.with_name(f"{target.name}.unfinished")
     unfinished.unlink(missing_ok=True)
-    target.parent.mkdir(parents=True, exist_ok=True)
     try:
         _copy_pages(source, unfinished, vfs)
-        _sync(unfinished)
+        sync(unfinished)
         unfinished.replace(target)
-        _sync(target.parent)
+        sync(target.parent)
     except BaseException:
         unfinished.unlink(missing_ok=True)
         raise
@@ -50,6 +49,7 @@ def _copy_pages(source: Path, target: Path, vfs: str | None) -> None:
     try:
         # One view for all steps: else each commit of the server would make the copy begin again.
         reader.execute("BEGIN; SELECT 1 FROM sqlite_schema").fetchall()
+        make_private(target)
         copy = apsw.Connection(str(target))
         try:
             with copy.backup("main", reader, "main") as backup:
@@ -59,13 +59,3 @@ def _copy_pages(source: Path, target: Path, vfs: str | None) -> None:
             copy.close()
     finally:
         reader.close()
-
-
-def _sync(path: Path) -> None:
-    if os.name == "nt" and path.is_dir():
-        return  # Windows knows no handles of directories
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -55,6 +55,9 @@ def open_connection(path: Path, *, vfs: str | None = None, read_only: bool = Fal
         else:
             connection.pragma("journal_mode", "wal")
             connection.pragma("synchronous", "full")
+            connection.pragma(
+                "fullfsync", 1
+            )  # on macOS a plain sync does not reach the disk; elsewhere it says nothing
             connection.pragma("secure_delete", 1)
     except BaseException:
         connection.close()

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 import apsw
 
@@ -18,6 +20,7 @@ from bubble.store.sqlite.activity import Activity, settle_after_crash
 from bubble.store.sqlite.checkpoints import Checkpoints
 from bubble.store.sqlite.connection import STORE_ERRORS, open_connection
 from bubble.store.sqlite.erasing import Erasing
+from bubble.store.sqlite.files import make_private
 from bubble.store.sqlite.lock import FileLock
 from bubble.store.sqlite.migrations import bring_up_to_date
 from bubble.store.sqlite.readers import Readers
@@ -44,21 +47,17 @@ class Engine:
         self.integrity: RunIntegrity = integrity
         self.telling = telling
         self.erasing = Erasing()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(path)
         connect = partial(open_connection, path, vfs=vfs)
-        try:
+        with ExitStack() as undo:
+            make_private(path)
+            self._lock = FileLock(path)
+            undo.callback(self._lock.release)
             db = connect()
-            try:
-                self.schema_version = bring_up_to_date(db, path, migrate=migrate, clock=clock)
-                self._activity = Activity(last_event_id=settle_after_crash(db))
-                self.erasing.resume(db)
-            except BaseException:
-                db.close()
-                raise
-        except BaseException:
-            self._lock.release()
-            raise
+            undo.callback(db.close)
+            self.schema_version = bring_up_to_date(db, path, migrate=migrate, clock=clock)
+            self._activity = Activity(last_event_id=settle_after_crash(db))
+            self.erasing.resume(db)
+            undo.pop_all()
         self._readers = Readers(partial(open_connection, path, vfs=vfs, read_only=True))
         self.writer = Writer(
             db,
@@ -71,14 +70,20 @@ class Engine:
         )
         self._closing: asyncio.Task[None] | None = None
 
-    @classmethod
-    async def open(cls, path: Path, *, vfs: str | None, clock: Clock, integrity: RunIntegrity, migrate: bool) -> Self:
+    @staticmethod
+    async def open(path: Path, *, vfs: str | None, clock: Clock, integrity: RunIntegrity, migrate: bool) -> Engine:
         """Opens or creates the file. Raises `Conflict` if it may not be used, `Unavailable` if it cannot be."""
-        make = partial(cls, path, vfs=vfs, telling=Telling(), clock=clock, integrity=integrity, migrate=migrate)
+        make = partial(Engine, path, vfs=vfs, telling=Telling(), clock=clock, integrity=integrity, migrate=migrate)
+        thread = ThreadPoolExecutor(1, "bubble-open")
+        opening = thread.submit(make)
+        thread.shutdown(wait=False)
         try:
-            engine = await asyncio.to_thread(make)
+            engine = await asyncio.wrap_future(opening)
         except STORE_ERRORS as error:
             raise Unavailable(f"{path} cannot be opened: {error}.") from error
+        except asyncio.CancelledError:
+            opening.add_done_callback(_close_unused)
+            raise
         engine.writer.start()
         return engine
 
@@ -87,10 +92,11 @@ class Engine:
         if self._closing is None:
             self.writer.stop()
             self._readers.stop()
-            self._closing = asyncio.create_task(asyncio.to_thread(self._release))
+            self._closing = asyncio.create_task(asyncio.to_thread(self.release))
         await asyncio.shield(self._closing)
 
-    def _release(self) -> None:
+    def release(self) -> None:
+        """What `close` waits for, once the writer was told to stop. Blocks."""
         self.writer.join()
         self._readers.close()
         self._lock.release()
@@ -134,6 +140,15 @@ class Engine:
         outcome = _Outcome[T]()
         self.writer.submit(Chore(work, outcome.set))
         return await outcome.get()
+
+
+def _close_unused(opening: Future[Engine]) -> None:
+    """Nobody waits for the engine any more, so its file must not stay locked. Called in the thread that opened it."""
+    if not opening.cancelled() and opening.exception() is None:
+        engine = opening.result()
+        engine.writer.start()
+        engine.writer.stop()
+        engine.release()
 
 
 class _Outcome(Generic[T]):
