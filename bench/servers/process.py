@@ -102,6 +102,7 @@ def start(command: Sequence[str], directory: Path, data: Path | None) -> Iterato
 def _spawn(command: Sequence[str], place: Path, token: str) -> subprocess.Popen[bytes]:
     own = {name: value for name, value in os.environ.items() if not name.upper().startswith("BUBBLE_")}
     root = Path(__file__).resolve().parent.parent.parent
+    modules = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
     with (place / "server.log").open("wb") as log:
         return subprocess.Popen(
             [sys.executable, "-m", *command],
@@ -109,7 +110,7 @@ def _spawn(command: Sequence[str], place: Path, token: str) -> subprocess.Popen[
             stdout=subprocess.PIPE,
             stderr=log,
             cwd=place,
-            env={**own, **_UNLIMITED, "BUBBLE_ADMIN_TOKEN": token, "PYTHONPATH": str(root)},
+            env={**own, **_UNLIMITED, "BUBBLE_ADMIN_TOKEN": token, "PYTHONPATH": modules},
             start_new_session=True,
         )
 
