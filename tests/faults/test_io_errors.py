@@ -133,6 +133,7 @@ async def survive(path: Path, disk: FailingDisk, where: str) -> int:
     return disk.failures
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("PR-1-23")
 @pytest.mark.parametrize("only_once", [pytest.param(True, id="once"), pytest.param(False, id="from there on")])
 async def test_a_write_that_fails_loses_and_doubles_nothing_whichever_it_is(

@@ -20,7 +20,7 @@ _MANY_PAGES: Final = 4_096
 #: What the writer copies itself.
 _FEW_PAGES: Final = 256
 _ROUNDS: Final = 4
-_PATIENCE_MS: Final = 50
+_PATIENCE_MS: Final = 10
 _USUAL_PATIENCE_MS: Final = 5_000
 
 

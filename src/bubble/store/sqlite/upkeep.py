@@ -34,6 +34,8 @@ class Upkeep:
         self._checkpoints = checkpoints
         self._settled_at = time.monotonic()
         self._failed_at: float | None = None
+        #: A reader that was in the way of emptying the log is given some time, so that appends do not wait for it again and again.
+        self._empty_log_at = 0.0
 
     def patience(self, db: apsw.Connection) -> float | None:
         """How many seconds the writer may sleep when nothing arrives; None: as long as it likes."""
@@ -80,8 +82,11 @@ class Upkeep:
             if not self._activity.is_settling:
                 self._settled_at = time.monotonic()
         self._checkpoints.run(db, is_idle=is_idle)
-        if self.erasing.wants_empty_log and self._checkpoints.truncate(db):
-            self.erasing.log_is_empty()
+        if self.erasing.wants_empty_log and time.monotonic() >= self._empty_log_at:
+            if self._checkpoints.truncate(db):
+                self.erasing.log_is_empty()
+            else:
+                self._empty_log_at = time.monotonic() + _IDLE_SECONDS
 
     def _is_settling_due(self, *, is_idle: bool) -> bool:
         activity = self._activity
