@@ -36,11 +36,14 @@ class RawReader:
         self._buffer = self._buffer.partition(b"\r\n\r\n")[2]
 
     async def send(self, text: str) -> None:
-        """One short text frame, masked with zeros."""
+        """One text frame below 64 KiB, masked with zeros."""
         payload = text.encode()
-        assert len(payload) < 126
-        frame = bytes((0x81, 0x80 | len(payload), 0, 0, 0, 0)) + payload
-        await asyncio.get_running_loop().sock_sendall(self._socket, frame)
+        size = bytes((0x80 | len(payload),)) if len(payload) < 126 else b"\xfe" + len(payload).to_bytes(2, "big")
+        await self.send_raw(b"\x81" + size + bytes(4) + payload)
+
+    async def send_raw(self, data: bytes) -> None:
+        """Bytes as they are."""
+        await asyncio.get_running_loop().sock_sendall(self._socket, data)
 
     async def seqs(self, last: int) -> list[int]:
         """Reads until the event `last`: all seqs, in the order they came."""

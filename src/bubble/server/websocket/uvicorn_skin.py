@@ -7,6 +7,9 @@ that finds this object in `scope["extensions"]` may `attach` a receiver. From th
 - a complete, unfragmented text frame, which is nearly every frame, is unmasked and handed over right here;
 - any other frame goes to the core, whole, one at a time, so that its state is always at a frame's boundary;
 - what is sent goes straight to the transport, events as bytes that were framed once for all readers.
+
+The core is some fifty times slower than the short way, and a peer may send nothing but frames for it. So it gets a bounded number of them
+in one turn of the event loop, and a peer that does not take its pongs is not read from.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from bubble.hub.encodings import WEBSOCKET_FRAMES, Chunk, Encoding, websocket_frame
+from bubble.server.websocket.fragments import Fragments
 from bubble.server.websocket.masking import apply_mask
 from bubble.server.websocket.socket import Receiver
 
@@ -39,6 +43,13 @@ _FIN_CLOSE: Final = 0x88
 _MASKED: Final = 0x80
 _PING: Final = b"\x89\x00"
 _KNOWN_FIRST_BYTES: Final = frozenset({0x00, 0x01, 0x02, 0x80, 0x81, 0x82, 0x88, 0x89, 0x8A})
+
+_FRAMES_PER_TURN: Final = 128  # for the core
+
+# Why nothing is read from the peer.
+_ASKED: Final = 1
+_PONGS: Final = 2
+_TURN: Final = 4
 
 
 class _Nobody:
@@ -88,7 +99,9 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
     _rest: bytes = b""
     _skip = 0  # bytes of an oversized message still to be discarded
     _inside_fragments = False
-    _dropped = 0  # bytes of an oversized fragmented message already discarded
+    _fragments: Fragments | None = None
+    _holds = 0  # why reading is paused
+    _core_frames = 0  # in this turn of the event loop
     _write_paused = False
     last_heard = 0.0
     bytes_written = 0
@@ -181,13 +194,21 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def pause_reading(self) -> None:
         """Takes no more from the peer."""
+        self._hold(_ASKED)
+
+    def resume_reading(self) -> None:
+        """Takes from the peer again."""
+        self._release(_ASKED)
+
+    def _hold(self, why: int) -> None:
+        self._holds |= why
         if not self.read_paused:
             self.read_paused = True
             self.transport.pause_reading()
 
-    def resume_reading(self) -> None:
-        """Takes from the peer again."""
-        if self.read_paused and not self.transport.is_closing():
+    def _release(self, why: int) -> None:
+        self._holds &= ~why
+        if self.read_paused and not self._holds and not self.transport.is_closing():
             self.read_paused = False
             self.transport.resume_reading()
 
@@ -206,7 +227,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
             self.transport.write(b"".join(core.data_to_send()))
         self.close_sent = True
         self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
-        self.resume_reading()
+        self._release(_ASKED | _PONGS)
         self._leave()
 
     # --- uvicorn's side ---------------------------------------------------------------------------------------------------------
@@ -249,6 +270,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
         if self._receiver is None:
             super().resume_writing()
         self._write_paused = False
+        self._release(_PONGS)
         if self._receiver is not None and not self.close_sent:
             self._receiver.drained()
 
@@ -263,20 +285,33 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
             super().data_received(data)
             return
         self.last_heard = self.loop.time()
-        self._rest = self._take(self._rest + data if self._rest else data)
+        buffer = self._rest + data if self._rest else data
+        self._rest = buffer if self._holds & _TURN else self._take(buffer)
+
+    def _go_on(self) -> None:
+        """The next turn of the event loop: what was left of the last one."""
+        self._release(_TURN)
+        self._rest = self._take(self._rest)
 
     # --- the short way in -------------------------------------------------------------------------------------------------------
 
     def _take(self, buffer: bytes) -> bytes:
         """Handles the whole frames at the beginning of `buffer` and gives back the rest."""
         position, size = 0, len(buffer)
+        self._core_frames = 0
         while position < size:
+            if self._core_frames >= _FRAMES_PER_TURN:
+                self._hold(_TURN)
+                self.loop.call_soon(self._go_on)
+                break
             if self._skip:
                 skipped = min(self._skip, size - position)
                 self._skip -= skipped
                 position += skipped
                 continue
-            if self.close_sent or self.transport.is_closing():
+            if self.transport.is_closing():
+                return b""
+            if self.close_sent:
                 self._to_core(buffer[position:])
                 return b""
             taken = self._take_frame(buffer, position, size)
@@ -356,6 +391,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
     # --- the long way in --------------------------------------------------------------------------------------------------------
 
     def _to_core(self, data: bytes) -> None:
+        self._core_frames += 1
         core = self._core()
         if data[0] == _FIN_CLOSE:
             # A close frame may come between two fragments (RFC 6455, section 5.4); the core takes that for an error.
@@ -374,35 +410,46 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
         if self._receiver is None:
             super().handle_pong(event)
 
-    def handle_cont(self, event: Frame) -> None:
-        if self._receiver is None:
-            super().handle_cont(event)
+    def handle_ping(self) -> None:
+        if self.close_sent or self.transport.is_closing():
+            self.conn.data_to_send()  # nobody waits for a pong any more
             return
-        self.frames.append(bytes(event.data))
-        self._bound_fragments()
+        super().handle_ping()
+        if self._write_paused:
+            self._hold(_PONGS)
+
+    def handle_text(self, event: Frame) -> None:
+        self.curr_msg_data_type = "text"
+        self._gather(event, Fragments())
+
+    def handle_bytes(self, event: Frame) -> None:
+        self.curr_msg_data_type = "bytes"
+        self._gather(event, Fragments())
+
+    def handle_cont(self, event: Frame) -> None:
+        self._gather(event, self._fragments or Fragments())
+
+    def _gather(self, event: Frame, fragments: Fragments) -> None:
+        # Before `attach` the core's own limit holds.
+        limit = self._hard_limit if self._receiver is None else self._receiver.max_message
+        fragments.add(bytes(event.data), limit=limit)
+        self._fragments = None if event.fin else fragments
         if event.fin:
-            self.send_receive_event_to_app()
+            self._complete(fragments)
 
-    def _bound_fragments(self) -> None:
-        held = sum(map(len, self.frames))
-        if self._receiver is not None and held + self._dropped > self._receiver.max_message:
-            self._dropped += held
-            self.frames = []
-
-    def send_receive_event_to_app(self) -> None:
+    def _complete(self, fragments: Fragments) -> None:
         """A message that came through the core is complete."""
         receiver = self._receiver
+        data = fragments.joined()
         if receiver is None:
-            if self.curr_msg_data_type == "bytes" or self._is_text(b"".join(self.frames)):
-                super().send_receive_event_to_app()
+            if self.curr_msg_data_type == "bytes" or self._is_text(data):
+                self.frames = [data]
+                self.send_receive_event_to_app()
             return
-        self._bound_fragments()
-        data, self.frames = b"".join(self.frames), []
-        dropped, self._dropped = self._dropped, 0
         if self.close_sent:
             return
-        if dropped:
-            receiver.oversized(dropped)
+        if fragments.dropped:
+            receiver.oversized(fragments.dropped)
         elif self.curr_msg_data_type == "text":
             self._hand_over(data)
         else:
