@@ -14,7 +14,7 @@ from bubble.auth.drivers import Driver, StoredBearers, resolve_by
 from bubble.auth.external_subjects import MAX_SUBJECT, is_subject
 from bubble.auth.first_start import AdminAccess, ensure_admin
 from bubble.auth.identity import Identity
-from bubble.auth.identity_cache import IdentityCache
+from bubble.auth.identity_cache import IdentityCache, KnownBearer
 from bubble.auth.jwt_settings import JwtSettings
 from bubble.auth.last_uses import LastUses
 from bubble.auth.lifetimes import Lifetimes
@@ -147,6 +147,14 @@ class Authenticator:
     def known(self, token: str) -> Identity | None:
         """The identity behind a bearer, if it was resolved within the last second and nothing was revoked since; never waits."""
         return self._known.get(token)
+
+    def recall(self, token: str) -> KnownBearer | None:
+        """Like `known`; `still_known` then tells, without another look, whether the answer still counts."""
+        return self._known.find(token)
+
+    def still_known(self, bearer: KnownBearer) -> bool:
+        """Whether what `recall` gave is as good as what it would give now."""
+        return self._known.is_good(bearer)
 
     async def authenticate(self, token: str) -> Identity:
         """The identity behind the bearer of an `Authorization` header, by the chain of drivers."""

@@ -10,7 +10,7 @@ from bubble.auth.identity import Identity
 from bubble.auth.secret_texts import hash_of
 from bubble.protocol.timestamps import Clock
 
-__all__ = ["IdentityCache"]
+__all__ = ["IdentityCache", "KnownBearer"]
 
 #: Milliseconds for which an answer is good at most. Another server's revocation takes effect within that time.
 MAX_AGE_MS: Final = 1_000
@@ -18,7 +18,9 @@ MAX_ENTRIES: Final = 10_000
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class KnownBearer:
+    """An identity and when it was resolved. Good for as long as `IdentityCache.is_good` says so."""
+
     identity: Identity
     since_ms: int
     changes: int
@@ -31,19 +33,24 @@ class IdentityCache:
         self._changes = changes
         self._clock = clock
         self._max_entries = max_entries
-        self._entries: dict[bytes, _Entry] = {}
+        self._entries: dict[bytes, KnownBearer] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, bearer: str) -> Identity | None:
         """The identity, if it was resolved within the last second, has not expired, and nothing was revoked since."""
+        entry = self.find(bearer)
+        return None if entry is None else entry.identity
+
+    def find(self, bearer: str) -> KnownBearer | None:
+        """The same, to be kept beside what else is known of a caller: `is_good` spares the next look-up."""
         key = hash_of(bearer)
         entry = self._entries.get(key)
         if entry is None:
             return None
-        if self._is_good(entry):
-            return entry.identity
+        if self.is_good(entry):
+            return entry
         del self._entries[key]
         return None
 
@@ -53,9 +60,10 @@ class IdentityCache:
         self._entries.pop(key, None)
         while len(self._entries) >= self._max_entries:
             del self._entries[next(iter(self._entries))]
-        self._entries[key] = _Entry(identity, self._clock(), changes)
+        self._entries[key] = KnownBearer(identity, self._clock(), changes)
 
-    def _is_good(self, entry: _Entry) -> bool:
+    def is_good(self, entry: KnownBearer) -> bool:
+        """Whether the answer still counts."""
         now = self._clock()
         expires = entry.identity.expires_ms
         return (
