@@ -173,8 +173,9 @@ class Connection:
 
     def refresh(self, identity: Identity, guard: IdentityGuard) -> None:
         """Another bearer of the same principal. Subscriptions live on and are looked at before their next event."""
-        self.identity = identity
+        before, self.identity = self.identity, identity
         self.guard = guard
+        self._hub.refeed_grants(self, before=before)
         for subscription in list(self._subscriptions.values()):
             self._hub.look_again(subscription.tail)
 

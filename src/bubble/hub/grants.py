@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from bubble.auth.identity import Identity
 from bubble.protocol.errors import Conflict
 from bubble.protocol.resources import Grant
 from bubble.store.base import BubbleStore
@@ -19,6 +20,7 @@ _PAGE = 1_000
 
 
 class _Feed:
+    # `known` holds all grants of the principal, also those that the connection's bearer, narrowed to some threads, may not see.
     __slots__ = ("early", "known")
 
     def __init__(self) -> None:
@@ -34,7 +36,7 @@ class GrantFeeds:
         self._feeds: dict[str, dict[Connection, _Feed]] = {}
 
     async def add(self, connection: Connection) -> None:
-        """Sends the snapshot, then each change. `Conflict` if the connection already has a feed."""
+        """Sends the snapshot, then each change, of what the bearer may see. `Conflict` if the connection already has a feed."""
         principal_id = connection.identity.principal.principal_id
         feeds = self._feeds.setdefault(principal_id, {})
         if connection in feeds:
@@ -48,7 +50,7 @@ class GrantFeeds:
         if feeds.get(connection) is not feed:
             return  # unsubscribed meanwhile
         feed.known = {grant.thread_id: grant for grant in grants}
-        connection.sink.grants_snapshot(grants)
+        connection.sink.grants_snapshot([grant for grant in grants if _is_within(grant, connection.identity)])
         early, feed.early = feed.early or [], None
         for notice in early:
             self._tell(connection, feed, notice)
@@ -79,7 +81,16 @@ class GrantFeeds:
             return
         else:
             feed.known[grant.thread_id] = grant
-        connection.sink.grants_changed(notice.change, grant)
+        if _is_within(grant, connection.identity):
+            connection.sink.grants_changed(notice.change, grant)
+
+    def identity_changed(self, connection: Connection, *, before: Identity) -> None:
+        """Tells a feed what another bearer of its principal lets it see, and no longer see."""
+        feed = self._feeds.get(before.principal.principal_id, {}).get(connection)
+        for grant in [] if feed is None or feed.early is not None else list(feed.known.values()):
+            was, is_now = _is_within(grant, before), _is_within(grant, connection.identity)
+            if was != is_now:
+                connection.sink.grants_changed("granted" if is_now else "revoked", grant)
 
     async def compare(self) -> None:
         """Reads the grants of every fed principal again and tells of what a lost notice left out."""
@@ -99,6 +110,11 @@ class GrantFeeds:
             after = page.next_after
             if after is None:
                 return grants
+
+
+def _is_within(grant: Grant, identity: Identity) -> bool:
+    """Whether a bearer narrowed to some threads may know of it (protocol, section 5)."""
+    return identity.threads is None or grant.thread_id in identity.threads
 
 
 def _differences(known: dict[str, Grant], now: dict[str, Grant]) -> list[GrantChanged]:

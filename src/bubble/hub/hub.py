@@ -297,6 +297,10 @@ class Hub:
         """Starts a connection's grants feed; `Connection.subscribe_grants` calls this."""
         await self._feeds.add(connection)
 
+    def refeed_grants(self, connection: Connection, *, before: Identity) -> None:
+        """Follows a change of a connection's identity; `Connection.refresh` calls this."""
+        self._feeds.identity_changed(connection, before=before)
+
     def stop_feeding_grants(self, connection: Connection) -> None:
         """Ends a connection's grants feed."""
         self._feeds.remove(connection)

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from bubble.protocol.errors import ERROR_CODES
-from tests.server.websocket.live import ADMIN_TOKEN, Live, part
+from tests.server.websocket.live import ADMIN_TOKEN, Frame, Live, part
 
 pytestmark = pytest.mark.anyio
 
@@ -245,3 +245,28 @@ async def test_grants_are_told_as_a_snapshot_and_changes(live: Live) -> None:
         await peer.settled()
         await live.call("PUT", "/v1/threads/t2/grants/bob", {"role": "observer"})
         assert await peer.settled() == []
+
+
+async def test_a_bearer_that_is_narrowed_to_threads_is_told_of_grants_on_those_alone(live: Live) -> None:
+    await live.person("bob")
+    for thread_id in ("t1", "t2", "t3"):
+        await live.thread(thread_id, bob="participant")
+    narrow, other = await live.token("bob", threads=["t1"]), await live.token("bob", threads=["t1", "t2"])
+    async with live.peer(narrow) as peer:
+        await peer.send({"type": "grants.subscribe"})
+        assert [grant["threadId"] for grant in (await peer.frame())["grants"]] == ["t1"]
+        await live.call("PUT", "/v1/threads/t2/grants/bob", {"role": "observer"})
+        await live.call("PUT", "/v1/threads/t1/grants/bob", {"role": "observer"})
+        assert _told(await peer.frame()) == ("updated", "t1", "observer")
+        await peer.send({"type": "auth.refresh", "token": other})
+        assert _told(await peer.frame()) == ("granted", "t2", "observer")
+        await live.call("DELETE", "/v1/threads/t3/grants/bob")
+        await live.call("DELETE", "/v1/threads/t1/grants/bob")
+        assert _told(await peer.frame()) == ("revoked", "t1", "observer")
+        await peer.send({"type": "auth.refresh", "token": narrow})
+        assert _told(await peer.frame()) == ("revoked", "t2", "observer")
+
+
+def _told(frame: Frame) -> tuple[str, str, str]:
+    assert frame["type"] == "grants.changed", frame
+    return frame["change"], frame["grant"]["threadId"], frame["grant"]["role"]
