@@ -169,6 +169,28 @@ async def test_a_revocation_ends_a_held_page(tails: Tails, alice: Person, bob: P
     assert waiting.result().json()["code"] == "not_found"
 
 
+@pytest.mark.parametrize("end", ["revoked", "expired", "disabled"])
+async def test_a_page_held_for_a_bearer_that_ends_meanwhile_gives_nothing_away(
+    world: World, tails: Tails, alice: Person, bob: Person, thread: str, end: str
+) -> None:
+    lasting = {"expiresAt": "2026-05-06T12:35:56.789Z"} if end == "expired" else {}
+    minted = (await world.admin.post("/v1/principals/bob/tokens", lasting)).json()
+    there = world.person("bob", minted["token"])
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        waiting = group.create_task(there.get(f"/v1/threads/{thread}/events?fromSeq=4&waitMs=30000", expect=401))
+        await tails.are(1)
+        if end == "revoked":
+            await world.admin.delete(f"/v1/principals/bob/tokens/{minted['tokenId']}")
+        elif end == "disabled":
+            await world.admin.patch("/v1/principals/bob", {"disabled": True})
+        else:
+            world.clock.pass_ms(120_000)
+        await alice.append(thread, alice.says("r"))
+    assert waiting.result().json()["code"] == "unauthenticated"
+    if end != "disabled":
+        assert await page(bob, thread, "?fromSeq=4") == ([4], None)
+
+
 async def test_a_held_page_of_a_client_that_left_is_let_go(tails: Tails, alice: Person, thread: str) -> None:
     async with asyncio.timeout(5):
         waiting = asyncio.create_task(page(alice, thread, "?fromSeq=4&waitMs=30000"))

@@ -9,7 +9,7 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
-from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.errors import InvalidRequest, Unauthenticated
 from bubble.protocol.events import SequencedEvent
 from bubble.protocol.identifiers import MAX_SEQ, check_name
 from bubble.protocol.resources import EventPage, JoinPolicy, Metadata, Thread
@@ -147,6 +147,8 @@ async def get_events(call: Call, thread_id: str, query: ReadEvents) -> EventPage
         return page
     exchange_of(call.scope).is_stream = True
     await _while_wanted(call, _hold(call, thread_id, query))
+    if await call.services.authenticator.find_invalid([call.identity]):
+        raise Unauthenticated("The bearer is no longer valid.")  # it was, when the page began to be held
     return await read_page(call, thread_id, query)
 
 
