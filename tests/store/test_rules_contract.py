@@ -65,7 +65,8 @@ def test_a_cursor_is_the_sort_key_that_it_was_made_of_and_fits_into_a_url(key: t
 @pytest.mark.requirement("PR-3-04")
 @pytest.mark.parametrize(
     "after",
-    ["", "!", "é", "\x00", "a", "bm90IGpzb24", encode_cursor(7), encode_cursor("x", 7), encode_cursor(7, "x", 7)],
+    ["", "!", "é", "\x00", "a", "bm90IGpzb24", encode_cursor(7), encode_cursor("x", 7), encode_cursor(7, "x", 7)]
+    + [encode_cursor(number, "x") for number in (2**63, -(2**63), 10**40)],
 )
 def test_what_is_no_cursor_of_the_list_is_refused(after: str) -> None:
     with pytest.raises(InvalidRequest, match="after"):

@@ -16,6 +16,7 @@ __all__ = ["decode_cursor", "encode_cursor", "page_size"]
 Key = TypeVar("Key")
 
 _MOST: Final = Limits().page_events
+_MOST_NUMBER: Final = 2**62
 
 
 def encode_cursor(*key: int | str) -> str:
@@ -32,9 +33,17 @@ def decode_cursor(after: str | None, key: type[Key]) -> Key | None:
         return None
     try:
         text = base64.b64decode(after + "=" * (-len(after) % 4), altchars=b"-_", validate=True)
-        return msgspec.json.decode(text, type=key, strict=True)
+        start = msgspec.json.decode(text, type=key, strict=True)
     except (binascii.Error, ValueError, msgspec.DecodeError):
-        raise InvalidRequest("`after` is not a cursor of this list.") from None
+        raise _no_cursor() from None
+    # Beyond what a backend can compare with; no list has given it.
+    if isinstance(start, tuple) and any(isinstance(part, int) and abs(part) > _MOST_NUMBER for part in start):
+        raise _no_cursor()
+    return start
+
+
+def _no_cursor() -> InvalidRequest:
+    return InvalidRequest("`after` is not a cursor of this list.")
 
 
 def page_size(limit: int) -> int:
