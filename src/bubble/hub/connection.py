@@ -2,8 +2,9 @@
 
 *Theory of operation.* A subscription is a cursor (`next_seq`) and nothing is ever queued for it. The connection goes round the
 subscriptions that have something, takes a bounded slice of each from the thread's tail, and stops while its sink is over the
-high-water mark; the sink wakes it again. A subscription that the tail no longer reaches back to is served from the store, one read at a
-time per connection, and takes its turn like the others. So a slow reader costs one cursor, and a long backlog holds up nobody.
+high-water mark; the sink wakes it again. A subscription that the tail no longer reaches back to is served from the store, one slice at a
+time per connection, in reads that it shares with others who lag (see `backlog`), and takes its turn like the others. So a slow reader
+costs one cursor, and a long backlog holds up nobody.
 """
 
 from __future__ import annotations
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Connection", "Sink", "Subscription"]
 
-SLICE_BYTES = 64 * 1024
-READ_EVENTS = 1_000
-READ_BYTES = 256 * 1024
+#: How much a connection writes before the others, and what happened meanwhile, get their turn.
+TURN_BYTES = 256 * 1024
 
 
 class Sink(Protocol):
@@ -210,18 +210,22 @@ class Connection:
         """Writes what is ready, a slice per subscription and turn, while the sink takes it."""
         if self.is_closed:
             return
-        ready, sink = self._ready, self.sink
+        ready, sink, room = self._ready, self.sink, TURN_BYTES
         while ready and sink.is_writable():
+            if room <= 0:
+                self._hub.will_pump(self)
+                return
             subscription = ready.popleft()
             subscription.queued = False
             if subscription.closed or subscription.next_seq > subscription.tail.released:
                 continue
-            chunk = subscription.tail.chunk(sink.encoding, subscription.next_seq, max_bytes=SLICE_BYTES)
+            chunk = subscription.tail.chunk(sink.encoding, subscription.next_seq)
             if chunk is None:
                 subscription.reading = True
                 self._lagging.append(subscription)
             else:
                 self._write(subscription, chunk)
+                room -= chunk.size
         if self._lagging and not self._reading and sink.is_writable():
             self._reading = True
             self._hub.tasks.spawn(self._read_slices())
@@ -233,12 +237,13 @@ class Connection:
         if chunk.next_seq <= subscription.tail.released:
             subscription.queued = True
             self._ready.append(subscription)
+            subscription.tail.read_ahead(self.sink.encoding, chunk.next_seq)
 
     async def _read_slices(self) -> None:
         try:
             while self._lagging and self.sink.is_writable() and not self.is_closed:
                 await self._read_slice(self._lagging.popleft())
-                await asyncio.sleep(0)  # a store may answer without waiting, and others want their turn
+                await asyncio.sleep(0)  # what is found at once takes its turn all the same
         except BubbleError as error:
             self.sink.end(error)
         finally:
@@ -248,13 +253,9 @@ class Connection:
     async def _read_slice(self, subscription: Subscription) -> None:
         if subscription.closed:
             return
-        tail, from_seq = subscription.tail, subscription.next_seq
-        texts = await self._hub.store.read(
-            tail.thread_id, from_seq=from_seq, to_seq=tail.released, limit=READ_EVENTS, max_bytes=READ_BYTES
-        )
+        chunk = await subscription.tail.read(self.sink.encoding, subscription.next_seq)
         subscription.reading = False
-        if subscription not in tail.members or not texts:
+        if subscription not in subscription.tail.members or chunk is None:
             return  # closed meanwhile; or the thread was deleted, and its notice is on the way
-        pieces = self.sink.encoding.encode(tail.thread_id, texts)
-        self._write(subscription, Chunk(pieces, next_seq=from_seq + len(texts)))
+        self._write(subscription, chunk)
         self.pump()

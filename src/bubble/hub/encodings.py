@@ -30,10 +30,20 @@ class Chunk:
         self.next_seq = next_seq
         self.size = sum(map(len, pieces))
 
+    @property
+    def first_seq(self) -> int:
+        """The seq of the first event."""
+        return self.next_seq - len(self.pieces)
+
     @cached_property
     def joined(self) -> bytes:
         """All pieces in one."""
         return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
+
+    def after(self, from_seq: int) -> Chunk:
+        """The part from `from_seq` on, which must be in it."""
+        skipped = from_seq - self.first_seq
+        return Chunk(self.pieces[skipped:], next_seq=self.next_seq) if skipped else self
 
 
 class Encoding(Protocol):

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from bubble.auth.identity import Identity
 from bubble.auth.policy import Policy
+from bubble.hub.backlog import Backlogs
 from bubble.hub.connection import Connection, Sink
 from bubble.hub.grants import GrantFeeds
 from bubble.hub.tail import Member, Tail
@@ -80,6 +81,7 @@ class Hub:
         self._limits = limits or Limits()
         self._find_invalid = find_invalid
         self._tails: dict[str, Tail] = {}
+        self._backlogs = Backlogs(store, self.tasks)
         self._connections: dict[Connection, None] = {}
         self._by_principal: Counter[str] = Counter()
         self._to_pump: list[Connection] = []
@@ -188,13 +190,16 @@ class Hub:
         """The thread's tail, made if nobody follows it yet. Become a member at once, or it may go."""
         tail = self._tails.get(thread_id)
         if tail is None:
-            tail = self._tails[thread_id] = Tail(thread_id, max_events=TAIL_EVENTS, max_bytes=TAIL_BYTES)
+            backlog = self._backlogs.open(thread_id)
+            tail = Tail(thread_id, backlog, max_events=TAIL_EVENTS, max_bytes=TAIL_BYTES)
+            self._tails[thread_id] = tail
         return tail
 
     def release_tail(self, tail: Tail) -> None:
         """Lets the tail go if it has no member left."""
         if not tail.members and self._tails.get(tail.thread_id) is tail:
             del self._tails[tail.thread_id]
+            tail.close()
 
     async def admit(self, tail: Tail, guard: Guard) -> None:
         """Raises `NotFound` unless the guard may subscribe; afterwards the tail knows the thread's position.
@@ -240,6 +245,7 @@ class Hub:
         # Nothing more comes of this tail, though a held page may stay for a moment: who comes now gets a new one.
         if self._tails.get(tail.thread_id) is tail:
             del self._tails[tail.thread_id]
+        tail.close()
         for member in list(tail.members):
             member.close(error)
 

@@ -1,7 +1,8 @@
 """The live end of one thread on this node.
 
 *Theory of operation.* A tail knows the thread's head and keeps the last events, so that those who keep up are served from memory and
-an event is encoded once. Members (subscriptions and held pages) are cursors: the tail tells them that there is more, they fetch.
+an event is encoded once. Members (subscriptions and held pages) are cursors: the tail tells them that there is more, they fetch. Whoever
+lags gets full slices, which the tail's backlog keeps for the others (see `backlog`); what the tail no longer has, the backlog reads.
 
 Two numbers stand guard over who sees what. `head` is the last seq known to be committed, `released` the last one that members may have.
 Normally they are equal. When a commit comes under another version of the thread's grants, `released` stays where it was until the hub
@@ -11,11 +12,10 @@ whatever the order in which notices, reads and writes happen.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
-from itertools import islice
 from typing import Protocol
 
+from bubble.hub.backlog import SLICE_BYTES, Backlog
 from bubble.hub.encodings import Chunk, Encoding
 from bubble.protocol.errors import BubbleError
 from bubble.store.commands import Guard
@@ -40,10 +40,14 @@ class Member(Protocol):
 
 
 class Tail:
-    """One thread's live end. Bounded by `max_events` and `max_bytes` of wire text."""
+    """One thread's live end. Bounded by `max_events` and `max_bytes` of wire text, and as much again for each encoding in use.
 
-    def __init__(self, thread_id: str, *, max_events: int, max_bytes: int) -> None:
+    What readers share besides is bounded by the backlog and by eight slices. `close()` it when nothing more comes of it.
+    """
+
+    def __init__(self, thread_id: str, backlog: Backlog, *, max_events: int, max_bytes: int) -> None:
         self.thread_id = thread_id
+        self.backlog = backlog
         self.head = 0
         self.released = 0
         self.grant_version = -1
@@ -51,10 +55,10 @@ class Tail:
         self.members: set[Member] = set()
         self._max_events = max_events
         self._max_bytes = max_bytes
-        self._texts: deque[bytes] = deque()
+        self._texts: list[bytes] = []
         self._bytes = 0
-        self._pieces: dict[Encoding, deque[bytes]] = {}
-        self._memos: dict[tuple[Encoding, int, int], Chunk] = {}
+        self._pieces: dict[Encoding, list[bytes]] = {}
+        self._memos: dict[tuple[Encoding, int], Chunk] = {}  # valid for the present `released`
 
     @property
     def first_kept(self) -> int:
@@ -65,7 +69,8 @@ class Tail:
         """Takes in a committed position. Whether the members' rights must be looked at before more is released."""
         if self.grant_version < 0:
             self.grant_version = grant_version
-            self.head = self.released = max(head, self.head)
+            self.head = max(head, self.head)
+            self._release()
             return False
         must_check = grant_version > self.grant_version
         self.grant_version = max(grant_version, self.grant_version)
@@ -74,13 +79,12 @@ class Tail:
         if must_check:
             self.checking = True
         elif not self.checking:
-            self.released = self.head
+            self._release()
         return must_check
 
     def _extend(self, head: int, texts: Sequence[bytes]) -> None:
         fresh = head - self.head
         self.head = head
-        self._memos.clear()
         if len(texts) < fresh:  # another process committed: there is a hole, the store will serve it
             self._texts.clear()
             self._pieces.clear()
@@ -93,41 +97,70 @@ class Tail:
         self._trim()
 
     def _trim(self) -> None:
-        while len(self._texts) > self._max_events or (self._bytes > self._max_bytes and len(self._texts) > 1):
-            self._bytes -= len(self._texts.popleft())
+        count, dropped = len(self._texts), 0
+        while count - dropped > self._max_events or (self._bytes > self._max_bytes and count - dropped > 1):
+            self._bytes -= len(self._texts[dropped])
+            dropped += 1
+        if dropped:
+            del self._texts[:dropped]
             for pieces in self._pieces.values():
-                pieces.popleft()
+                del pieces[:dropped]
 
     def release(self) -> None:
         """All members were looked at: they may have everything up to the head."""
         self.checking = False
-        self.released = self.head
+        self._release()
 
-    def chunk(self, encoding: Encoding, from_seq: int, *, max_bytes: int) -> Chunk | None:
-        """The released events from `from_seq` on, at most `max_bytes` (but one at least); None if they are not all kept here."""
-        if from_seq < self.first_kept:
-            return None
-        memo = self._memos.get((encoding, from_seq, self.released))
+    def _release(self) -> None:
+        if self.released != self.head:
+            self.released = self.head
+            self._memos.clear()
+
+    def close(self) -> None:
+        """Lets go of what is kept for sharing."""
+        self._memos.clear()
+        self.backlog.close()
+
+    def chunk(self, encoding: Encoding, from_seq: int) -> Chunk | None:
+        """The released events from `from_seq` on, one slice at most; None if they must be read from the store."""
+        memo = self._memos.get((encoding, from_seq))
         if memo is None:
-            memo = self._cut(encoding, from_seq, max_bytes)
+            memo = self.backlog.find(encoding, from_seq)
+            if memo is None:
+                if from_seq < self.first_kept:
+                    return None
+                memo = self._cut(encoding, from_seq)
             if len(self._memos) >= _MEMOS:
                 self._memos.clear()
-            self._memos[encoding, from_seq, self.released] = memo
+            self._memos[encoding, from_seq] = memo
         return memo
 
-    def _cut(self, encoding: Encoding, from_seq: int, max_bytes: int) -> Chunk:
+    def _cut(self, encoding: Encoding, from_seq: int) -> Chunk:
         pieces = self._pieces.get(encoding)
         if pieces is None:
-            pieces = self._pieces[encoding] = deque(encoding.encode(self.thread_id, self._texts))
+            pieces = self._pieces[encoding] = encoding.encode(self.thread_id, self._texts)
         start = from_seq - self.first_kept
-        chosen = list(_within(islice(pieces, start, start + self.released - from_seq + 1), max_bytes))
-        return Chunk(chosen, next_seq=from_seq + len(chosen))
+        chosen = list(_within(pieces, start, start + self.released - from_seq + 1))
+        cut = Chunk(chosen, next_seq=from_seq + len(chosen))
+        if cut.next_seq <= self.released:
+            self.backlog.keep(encoding, cut)
+        return cut
+
+    async def read(self, encoding: Encoding, from_seq: int) -> Chunk | None:
+        """The same out of the store, in a read that all share who need it; None if the thread is gone. Raises what the store raises."""
+        return await self.backlog.read(encoding, from_seq, to_seq=self.released)
+
+    def read_ahead(self, encoding: Encoding, from_seq: int) -> None:
+        """Somebody will soon be at `from_seq`: begins to read it, unless it is in memory."""
+        if from_seq < self.first_kept and from_seq <= self.released:
+            self.backlog.read_ahead(encoding, from_seq, to_seq=self.released)
 
 
-def _within(pieces: Iterable[bytes], max_bytes: int) -> Iterable[bytes]:
+def _within(pieces: list[bytes], start: int, stop: int) -> Iterable[bytes]:
     total = 0
-    for piece in pieces:
+    for position in range(start, stop):
+        piece = pieces[position]
         total += len(piece)
-        yield piece
-        if total >= max_bytes:
+        if total > SLICE_BYTES and position > start:
             return
+        yield piece
