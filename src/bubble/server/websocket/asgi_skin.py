@@ -13,6 +13,8 @@ from bubble.server.websocket.socket import Receiver
 __all__ = ["AsgiSocket"]
 
 HIGH_WATER = 128 * 1024
+#: How long a peer may take to read what was written before the close.
+CLOSE_SECONDS = 5.0
 
 
 class AsgiSocket:
@@ -31,16 +33,20 @@ class AsgiSocket:
         self._closing: tuple[int, str] | None = None
         self._was_full = False
         self._receiver: Receiver | None = None
+        self._writing: asyncio.Task[None] | None = None
+        self._last_moment: asyncio.TimerHandle | None = None
         self.buffered = 0
 
     async def run(self, receiver: Receiver) -> None:
         """Hands over what comes in, and sends what is written, until the peer is gone or `close` has been carried out."""
         self._receiver = receiver
         reading = asyncio.ensure_future(self._read())
-        writing = asyncio.ensure_future(self._write())
+        writing = self._writing = asyncio.ensure_future(self._write())
         try:
             await asyncio.wait([reading, writing], return_when=asyncio.FIRST_COMPLETED)
         finally:
+            if self._last_moment is not None:
+                self._last_moment.cancel()
             reading.cancel()
             writing.cancel()
             await asyncio.wait([reading, writing])
@@ -51,6 +57,8 @@ class AsgiSocket:
             message = await self._receive()
             if message["type"] == "websocket.disconnect":
                 return
+            if self._closing is not None:
+                continue  # whoever closes, for instance because a bearer was revoked, wants no more
             text = message.get("text")
             if text is None:
                 self._receiver.binary(message.get("bytes") or b"")
@@ -106,7 +114,10 @@ class AsgiSocket:
         self._may_read.set()
 
     def close(self, code: int, reason: str) -> None:
-        """Closes once what was written before has been sent."""
+        """Closes once what was written before has been sent; a peer that does not take it is cut off after a few seconds."""
         if self._closing is None:
             self._closing = (code, reason)
             self._bell.set()
+            self._may_read.set()
+            if self._writing is not None:
+                self._last_moment = asyncio.get_running_loop().call_later(CLOSE_SECONDS, self._writing.cancel)

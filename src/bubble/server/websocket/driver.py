@@ -129,13 +129,10 @@ class Driver:
 
     def message(self, text: bytes) -> None:
         """One frame of the client."""
-        intent = read_intent(text, self._services.limits)
-        if self._is_waiting:
-            self._line.append(intent)
-            if len(self._line) >= LINE_LENGTH:
-                self._pause("line")
+        if self.connection.is_closed:
             return
-        if isinstance(intent, Append):
+        intent = read_intent(text, self._services.limits)
+        if isinstance(intent, Append) and not self._is_waiting:
             self._append(intent, len(text))
         else:
             self._other(intent)
@@ -216,8 +213,12 @@ class Driver:
     # --- everything else --------------------------------------------------------------------------------------------------------
 
     def _other(self, intent: Intent) -> None:
+        if self.connection.is_closed:
+            return
         if self._is_waiting:
             self._line.append(intent)
+            if len(self._line) >= LINE_LENGTH:
+                self._pause("line")
             return
         if not self._others.take(self._clock()):
             self._socket.close(CLOSE_TOO_MANY, "1")
