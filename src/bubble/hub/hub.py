@@ -95,7 +95,7 @@ class Hub:
         """Begins to listen and to sweep."""
         self._unlisten = self.store.listen(self._heard)
         self.tasks.spawn(self._sweep())
-        self.tasks.spawn(self._renew_presence())
+        self.tasks.spawn(self._keep_presence())
         if self.store.is_shared:
             self.tasks.spawn(self._poll())
 
@@ -344,12 +344,16 @@ class Hub:
                 elif tail.grant_version >= 0:
                     self._deleted(ThreadDeleted(thread_id))
 
-    async def _renew_presence(self) -> None:
+    async def _keep_presence(self) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(PRESENCE_SECONDS):
                     await self._presence_now.wait()
             self._presence_now.clear()
-            connected = sorted({connection.identity.principal.principal_id for connection in self._connections})
             with contextlib.suppress(BubbleError):
-                await self.store.renew_presence(self.node, connected, valid_ms=PRESENCE_VALID_MS)
+                await self.renew_presence()
+
+    async def renew_presence(self) -> None:
+        """Says, for a while, who is connected here; raises what the store raises."""
+        connected = sorted({connection.identity.principal.principal_id for connection in self._connections})
+        await self.store.renew_presence(self.node, connected, valid_ms=PRESENCE_VALID_MS)

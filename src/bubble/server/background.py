@@ -36,7 +36,11 @@ async def purge(services: Services) -> None:
 
 
 async def finish_lost_runs(services: Services) -> None:
-    """Finishes the runs that a crash left open (protocol, section 1)."""
+    """Finishes the runs that a crash left open (protocol, section 1).
+
+    Who is connected here says so first: after a clock that leapt, or a machine that slept, what was said before has run out.
+    """
+    await services.hub.renew_presence()
     idle_since_ms = services.clock() - round(services.settings.runs.lost_after * 1000)
     finished = await services.store.finish_lost_runs(idle_since_ms=idle_since_ms)
     if finished:
