@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from bubble.server.background import finish_lost_runs
-from tests.server.world import Person, World, a_world
+from tests.server.world import Person, Tails, World, a_world
 
 pytestmark = pytest.mark.anyio
 
@@ -139,6 +141,25 @@ async def test_the_run_rules_can_be_switched_off() -> None:
         await world.admin.append(thread, world.admin.says("never started"))
 
 
+@pytest.mark.parametrize("integrity", ["strict", "off"])
+async def test_nobody_decides_on_their_own_run_whatever_is_enforced_of_runs(integrity: str) -> None:
+    async with a_world(run_integrity=integrity) as world:
+        bob = await world.user("bob")
+        thread = await world.admin.thread(participants=[{"principalId": "bob"}])
+        decision = {"type": "tool_call_approval", "runId": "r", "toolCallId": "c", "approved": True}
+        await bob.append(thread, bob.starts("r"))
+        await bob.append(thread, {**decision, "principalId": "bob"}, expect=403)
+        await world.admin.append(thread, {**decision, "principalId": "admin"})
+
+
+@pytest.mark.parametrize("name", ["system:bubble", "system:x"])
+async def test_nobody_writes_as_the_server_not_even_a_bridge(world: World, name: str) -> None:
+    thread = await world.admin.thread()
+    await world.admin.append(thread, {**world.admin.starts("r"), "principalId": "somebody"})
+    refused = await world.admin.append(thread, {**world.admin.finishes("r"), "principalId": name}, expect=403)
+    assert refused["message"] == f'Principal "admin" cannot write as "{name}".'
+
+
 # --- lost runs --------------------------------------------------------------------------------------------------------------------
 
 
@@ -163,6 +184,20 @@ async def test_a_run_without_a_sign_of_life_is_finished_once_as_lost(
 
 
 @pytest.mark.requirement("PR-1-46")
+async def test_a_leap_of_the_clock_loses_no_run_of_who_is_connected(
+    world: World, alice: Person, bob: Person, thread: str
+) -> None:
+    await alice.append(thread, alice.starts("hers"))
+    await bob.append(thread, bob.starts("his"))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        following = group.create_task(alice.get(f"/v1/threads/{thread}/events/stream"))
+        await Tails(world).are(1)
+        world.clock.pass_ms(2 * HOUR_MS)
+        await finish_lost_runs(world.app.services)
+        following.cancel()
+    assert await runs(alice, thread, "?state=open") == ["hers"]
+
+
 def test_lost_after_is_an_hour_by_default() -> None:
     from bubble.server.settings import Settings
 

@@ -153,10 +153,8 @@ def authorize(command: AppendCommand, ledger: Ledger) -> None:
         guard.require(capability, thread_id=ledger.thread_id, role=role, join_policy=ledger.join_policy)
         if isinstance(event, ToolCallApproval):
             _authorize_decision(event, guard)
-        elif _author(event) != guard.principal_id and not guard.has(
-            "events.impersonate", thread_id=ledger.thread_id, role=role
-        ):
-            raise Forbidden(f'Principal "{guard.principal_id}" cannot write as "{_author(event)}".')
+        elif _author(event) != guard.principal_id:
+            _authorize_bridge(_author(event), guard, ledger, role)
 
 
 def key_reused(asked: IdempotencyKey) -> Conflict:
@@ -166,6 +164,12 @@ def key_reused(asked: IdempotencyKey) -> Conflict:
 
 def _author(event: BubbleEvent) -> str:
     return event.by_principal_id if isinstance(event, ThreadTitleUpdated) else event.principal_id
+
+
+def _authorize_bridge(author: str, guard: Guard, ledger: Ledger, role: str | None) -> None:
+    # Nobody writes as the server itself: that it finished a run is not for others to say.
+    if author.startswith("system:") or not guard.has("events.impersonate", thread_id=ledger.thread_id, role=role):
+        raise Forbidden(f'Principal "{guard.principal_id}" cannot write as "{author}".')
 
 
 def _authorize_decision(event: ToolCallApproval, guard: Guard) -> None:
@@ -213,6 +217,8 @@ def note(
     """
     if isinstance(event, _SERVER_EMITTED):
         return
+    if isinstance(event, ToolCallApproval):
+        _forbid_own_decision(event, guard, ledger, admission)
     if integrity == "strict":
         _check_lifecycle(event, guard, ledger, admission)
     _record(event, seq, ms, ledger, admission)
@@ -232,7 +238,7 @@ def _check_lifecycle(event: RunEvent, guard: Guard | None, ledger: Ledger, admis
         _require_open(event.run_id, run)
         _check_finisher(event, run, guard, ledger)
     elif isinstance(event, ToolCallApproval):
-        _check_decision(event, run, guard, ledger, admission)
+        _check_decision(event, ledger, admission)
 
 
 def _run(run_id: str, ledger: Ledger, admission: Admission) -> RunState | None:
@@ -261,11 +267,14 @@ def _check_finisher(event: RunFinished, run: RunState, guard: Guard | None, ledg
         raise Forbidden(f'Principal "{guard.principal_id}" lacks "runs.finish_any" on thread "{ledger.thread_id}".')
 
 
-def _check_decision(
-    event: ToolCallApproval, run: RunState, guard: Guard | None, ledger: Ledger, admission: Admission
-) -> None:
-    if guard is not None and run.principal_id == guard.principal_id:
+def _forbid_own_decision(event: ToolCallApproval, guard: Guard | None, ledger: Ledger, admission: Admission) -> None:
+    # A matter of rights, not of the lifecycle: it holds without that, too.
+    run = None if guard is None else _run(event.run_id, ledger, admission)
+    if run is not None and guard is not None and run.principal_id == guard.principal_id:
         raise Forbidden("Nobody decides on a tool call of a run they started.")
+
+
+def _check_decision(event: ToolCallApproval, ledger: Ledger, admission: Admission) -> None:
     call = (event.run_id, event.tool_call_id)
     winner = admission.decisions.get(call) or ledger.decision(*call)
     if winner is not None:
