@@ -1,21 +1,42 @@
-"""The nine events, and the envelope around one that is stored (spec 1, "Event Shapes" and "The Sequencing Envelope").
+"""From texts to events and back, and the envelope around one that is stored (spec 1, "The Sequencing Envelope").
 
-A producer's payload (`part`, `input`, `output`) stays a `msgspec.Raw`: the very bytes that came in are stored and delivered. The rest is
-decoded and encoded again, so nothing unknown, doubled or malformed gets into a log.
+All but a producer's payloads is decoded and encoded again, so nothing unknown, doubled or malformed gets into a log. The shapes
+themselves are in `event_shapes`; they can be had from here, too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Annotated, Any, Final, Literal, TypeAlias, cast, get_args
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, cast, get_args
 
 import msgspec
-from msgspec import UNSET, Meta, Raw, UnsetType
+from msgspec import UNSET, Meta, Raw
 
 from bubble.protocol import identifiers
 from bubble.protocol.errors import InvalidRequest
-from bubble.protocol.identifiers import MAX_SEQ, NAME_PATTERN, RUN_ID_PATTERN, TOOL_CALL_ID_PATTERN
+from bubble.protocol.event_shapes import (
+    APPENDABLE_TYPES,
+    EVENT_TYPES,
+    SERVER_EMITTED_TYPES,
+    BubbleEvent,
+    EventType,
+    MessagePart,
+    Outcome,
+    ParticipantJoined,
+    ParticipantLeft,
+    PartVersion,
+    RunFinished,
+    RunInterruptRequested,
+    RunKind,
+    RunStarted,
+    ThreadTitleUpdated,
+    ToolCallApproval,
+    ToolCallResult,
+)
+from bubble.protocol.identifiers import MAX_SEQ
 from bubble.protocol.jsontext import JSONValue, dump_json, load_json, mask_lone_surrogates, refuse_duplicates
+from bubble.protocol.part_templates import TextTemplates
 from bubble.protocol.strict import check_wire_text, decode_canonically
 from bubble.protocol.timestamps import parse_ms
 
@@ -48,143 +69,6 @@ __all__ = [
     "sequence_prefix",
 ]
 
-RunKind = Literal["user_input", "agent_work", "system_work"]
-Outcome = Literal["success", "failed", "interrupted", "lost"]
-PartVersion = Literal["ai-sdk-v6", "bubble-v1"]
-
-
-def _shaped(pattern: str, minimum: int, maximum: int) -> Meta:
-    return Meta(extra_json_schema={"pattern": pattern, "minLength": minimum, "maxLength": maximum})
-
-
-PrincipalId: TypeAlias = Annotated[str, _shaped(NAME_PATTERN, 1, 128)]
-RunId: TypeAlias = Annotated[str, _shaped(RUN_ID_PATTERN, 1, 256)]
-ToolCallId: TypeAlias = Annotated[str, _shaped(TOOL_CALL_ID_PATTERN, 1, 256)]
-Snapshot: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_SEQ)]
-
-
-class _Event(
-    msgspec.Struct,
-    frozen=True,
-    kw_only=True,
-    tag_field="type",
-    rename="camel",
-    forbid_unknown_fields=True,
-    omit_defaults=True,
-    gc=False,  # an event holds nothing that could hold it, and there are many
-):
-    pass
-
-
-class RunStarted(_Event, frozen=True, kw_only=True, tag="run_started"):
-    """A run begins: one bounded activity of a principal. `snapshot_seq` is the thread state it started from (0: empty)."""
-
-    principal_id: PrincipalId
-    run_id: RunId
-    kind: RunKind | UnsetType = UNSET
-    snapshot_seq: Snapshot | UnsetType = UNSET
-
-
-class RunFinished(_Event, frozen=True, kw_only=True, tag="run_finished"):
-    """A run ends, however it went; `outcome` says how, where the producer knows."""
-
-    principal_id: PrincipalId
-    run_id: RunId
-    outcome: Outcome | UnsetType = UNSET
-
-
-class MessagePart(_Event, frozen=True, kw_only=True, tag="message_part"):
-    """One chunk of a run's content; `version` is the vocabulary of `part` alone."""
-
-    principal_id: PrincipalId
-    run_id: RunId
-    part: Raw
-    version: PartVersion
-
-
-class ToolCallApproval(_Event, frozen=True, kw_only=True, tag="tool_call_approval"):
-    """A person's decision on a tool call; `reason` belongs to a rejection only."""
-
-    principal_id: PrincipalId
-    run_id: RunId
-    tool_call_id: ToolCallId
-    approved: bool
-    reason: str | UnsetType = UNSET
-
-
-class ToolCallResult(_Event, frozen=True, kw_only=True, tag="tool_call_result"):
-    """The result of a tool that ran outside the run's own loop. `input` and `output` are any JSON."""
-
-    principal_id: PrincipalId
-    run_id: RunId
-    tool_call_id: ToolCallId
-    input: Raw
-    output: Raw
-
-
-class RunInterruptRequested(_Event, frozen=True, kw_only=True, tag="run_interrupt_requested"):
-    """Somebody asks a run to stop at its next safe point. A signal, not a guarantee."""
-
-    principal_id: PrincipalId
-    run_id: RunId
-
-
-class ParticipantJoined(_Event, frozen=True, kw_only=True, tag="participant_joined"):
-    """Written by the server: `principal_id` can append from now on, by the doing of `by_principal_id`."""
-
-    by_principal_id: PrincipalId
-    principal_id: PrincipalId
-
-
-class ParticipantLeft(_Event, frozen=True, kw_only=True, tag="participant_left"):
-    """Written by the server: `principal_id` can no longer append, by the doing of `by_principal_id`."""
-
-    by_principal_id: PrincipalId
-    principal_id: PrincipalId
-
-
-class ThreadTitleUpdated(_Event, frozen=True, kw_only=True, tag="thread_title_updated"):
-    """Written by the server: the thread has another title."""
-
-    by_principal_id: PrincipalId
-    title: str
-
-
-BubbleEvent: TypeAlias = (
-    RunStarted
-    | RunFinished
-    | MessagePart
-    | ToolCallApproval
-    | ToolCallResult
-    | RunInterruptRequested
-    | ParticipantJoined
-    | ParticipantLeft
-    | ThreadTitleUpdated
-)
-
-EventType = Literal[
-    "run_started",
-    "run_finished",
-    "message_part",
-    "tool_call_approval",
-    "tool_call_result",
-    "run_interrupt_requested",
-    "participant_joined",
-    "participant_left",
-    "thread_title_updated",
-]
-
-SERVER_EMITTED_TYPES: Final = frozenset({"participant_joined", "participant_left", "thread_title_updated"})
-APPENDABLE_TYPES: Final = (
-    "run_started",
-    "run_finished",
-    "message_part",
-    "tool_call_approval",
-    "tool_call_result",
-    "run_interrupt_requested",
-)
-EVENT_TYPES: Final = (*APPENDABLE_TYPES, *sorted(SERVER_EMITTED_TYPES))
-
 
 class _AiSdkPart(msgspec.Struct, frozen=True):
     type: str
@@ -201,6 +85,20 @@ _PART_DECODERS: Mapping[PartVersion, tuple[str, Callable[[Raw | bytes], object]]
 }
 _encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[BubbleEvent] = msgspec.json.Decoder(BubbleEvent)
+
+
+@dataclass(frozen=True, slots=True)
+class _PartLikeness:
+    """What texts of one template have in common: the envelope's fields, and the canonical text around the part."""
+
+    principal_id: str
+    run_id: str
+    version: PartVersion
+    before: bytes
+    after: bytes
+
+
+_parts: TextTemplates[_PartLikeness] = TextTemplates(b'"part":')
 
 
 class EncodedEvent(msgspec.Struct, frozen=True, gc=False):
@@ -310,9 +208,35 @@ def sequence_prefix(*, seq: int, created_at: str) -> bytes:
 def decode_event(text: bytes, *, path: str = "$") -> EncodedEvent:
     """The event that a JSON text says, any of the nine; `InvalidRequest` naming the field that is wrong."""
     check_wire_text(text, path=path)
+    known = _part_like_others(text)
+    if known is not None:
+        return known
     event, canonical = decode_canonically(text, _decoder, raw_members=_PAYLOADS, path=path)
     _CHECKS[type(event)](event, path)
+    if type(event) is MessagePart:
+        _learn_part(text, event, canonical)
     return EncodedEvent(event, canonical)
+
+
+def _part_like_others(text: bytes) -> EncodedEvent | None:
+    """The event of a text that differs from an earlier one in its part alone; None if it has to be decoded."""
+    found = _parts.find(text)
+    if found is None:
+        return None
+    like, part = found
+    try:
+        _PART_DECODERS[like.version][1](part)
+    except (msgspec.DecodeError, RecursionError):
+        return None
+    event = MessagePart(principal_id=like.principal_id, run_id=like.run_id, part=Raw(part), version=like.version)
+    return EncodedEvent(event, like.before + part + like.after)
+
+
+def _learn_part(text: bytes, event: MessagePart, canonical: bytes) -> None:
+    part = bytes(event.part)
+    before, _, after = canonical.partition(b'"part":')
+    likeness = _PartLikeness(event.principal_id, event.run_id, event.version, before + b'"part":', after[len(part) :])
+    _parts.learn(text, part, likeness)
 
 
 def encoded(event: BubbleEvent | Mapping[str, object] | EncodedEvent, *, path: str = "$") -> EncodedEvent:

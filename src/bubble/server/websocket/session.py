@@ -26,6 +26,7 @@ from bubble.protocol.frames import (
 )
 from bubble.protocol.identifiers import check_name, is_name
 from bubble.protocol.limits import Limits
+from bubble.protocol.part_templates import TextTemplates
 from bubble.protocol.strict import check_wire_text, decode_canonically
 from bubble.server.appending import decode_appendable
 
@@ -56,6 +57,7 @@ Intent: TypeAlias = (
 )
 
 _frames: msgspec.json.Decoder[ClientFrame] = msgspec.json.Decoder(ClientFrame)
+_appends: TextTemplates[str] = TextTemplates(b'"event":')
 
 
 class _Scope(msgspec.Struct, frozen=True, rename="camel"):
@@ -68,18 +70,37 @@ _scopes = msgspec.json.Decoder(_Scope)
 
 def read_intent(text: bytes, limits: Limits) -> Intent:
     """What one text frame asks for."""
+    known = _append_like_others(text, limits)
+    if known is not None:
+        return known
     try:
         frame, _ = decode_canonically(text, _frames, raw_members=("event",))
     except InvalidRequest as error:
         return _refusal(error, text)
     if isinstance(frame, ThreadAppend):
-        return _append(frame, limits)
+        return _append(frame, text, limits)
     if isinstance(frame, ThreadSubscribe | ThreadUnsubscribe) and not is_name(frame.thread_id):
         return _bad_thread_id(frame.thread_id, None)
     return frame
 
 
-def _append(frame: ThreadAppend, limits: Limits) -> Intent:
+def _append_like_others(text: bytes, limits: Limits) -> Append | None:
+    """The append of a frame that differs from an earlier one in its event alone; None if it has to be decoded.
+
+    `decode_appendable` proves that the event is one JSON object, and so that the frame is what it looks like.
+    """
+    found = _appends.find(text)
+    if found is None:
+        return None
+    thread_id, event_text = found
+    try:
+        event = decode_appendable(event_text, limits=limits, path="$.event")
+    except BubbleError:
+        return None
+    return Append(thread_id, event, None, None, event_text)
+
+
+def _append(frame: ThreadAppend, text: bytes, limits: Limits) -> Intent:
     ref = None if frame.ref is UNSET else frame.ref
     if not is_name(frame.thread_id):
         return _bad_thread_id(frame.thread_id, ref)
@@ -89,6 +110,8 @@ def _append(frame: ThreadAppend, limits: Limits) -> Intent:
     except BubbleError as error:
         return Refusal(error, frame.thread_id, ref)
     key = None if frame.idempotency_key is UNSET else frame.idempotency_key
+    if key is None and ref is None:
+        _appends.learn(text, event_text, frame.thread_id)
     return Append(frame.thread_id, event, key, ref, event_text)
 
 
