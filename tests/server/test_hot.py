@@ -65,6 +65,7 @@ REQUESTS: dict[str, tuple[str, bytes, dict[str, str]]] = {
     "with a long key": ("t", GOOD, {**JSON, "Idempotency-Key": "k" * 129}),
     "with an expected head": ("t", GOOD, {**JSON, "Bubble-Expected-Head": "1"}),
     "with an id": ("t", GOOD, {**JSON, "X-Request-Id": "mine"}),
+    "with an id that is too long": ("t", GOOD, {**JSON, "X-Request-Id": "m" * 129}),
     "with an id that is none": ("t", GOOD, {**JSON, "X-Request-Id": "a b"}),
     "a conflict": ("t", json.dumps(event("run_started")).encode(), JSON),
     "an unknown run": ("t", json.dumps(event(runId="x")).encode(), JSON),
@@ -117,6 +118,7 @@ async def test_both_ways_give_the_same_answer(served: Served, name: str) -> None
     assert told(short) == told(general)
     if name == "with an id":
         assert short.headers["x-request-id"] == "mine"
+    assert len(short.headers["x-request-id"]) <= 128
 
 
 @pytest.mark.requirement("PR-6-46")
@@ -163,6 +165,21 @@ async def test_pipelined_requests_are_answered_in_order_however_the_bytes_come(s
     assert statuses(answers) == [201, 200, 201, 400, 201, 404, 201]
     assert seqs(answers) == sorted(seqs(answers))
     assert len(seqs(answers)) == 4
+
+
+@pytest.mark.parametrize("way", [b"Accept: */*", b"Accept: */*\r\nX-Extra: 1"], ids=["short", "general"])
+async def test_what_is_no_http_behind_an_append_is_not_answered_in_its_place(served: Served, way: bytes) -> None:
+    append = bare("/v1/threads/t/events", GOOD).replace(b"Accept: */*", way)
+    answers = await talk(served.port, append + append + b"\x00 nonsense\r\n\r\n")
+    assert statuses(answers) == [201, 201]
+    assert served.short_ways == (way == b"Accept: */*")
+
+
+async def test_half_a_request_that_breaks_behind_an_append_is_not_answered_in_its_place(served: Served) -> None:
+    append = bare("/v1/threads/t/events", GOOD)
+    chunked = append[: -len(GOOD)].replace(b"Content-Length: %d" % len(GOOD), b"Transfer-Encoding: chunked")
+    answers = await talk(served.port, append + append + chunked + b'5\r\n{"typ\r\nZZ\r\n')
+    assert 400 not in statuses(answers)
 
 
 async def test_a_body_in_chunks_goes_some_way(served: Served) -> None:

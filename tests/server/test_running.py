@@ -187,6 +187,29 @@ async def test_what_is_no_http_is_refused_like_everything_else(request_line: byt
         assert headers["x-request-id"]
 
 
+UPGRADE = (
+    b"GET /v1/ws HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    b"Sec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        b"Content-Length: 3\r\n\r\nabc",
+        b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"X-Long: " + b"x" * 20_000 + b"\r\n\r\n",
+        b"X-Many: 1\r\n" * 300 + b"\r\n",
+    ],
+    ids=["a body", "chunks", "a long header", "many headers"],
+)
+async def test_an_upgrade_that_is_no_handshake_is_refused_and_not_held_open(rest: bytes) -> None:
+    async with serving() as started:
+        status, headers, body = parsed(await talk(started.port, UPGRADE + rest))
+        assert (status, body["code"]) == (400, "invalid_request")
+        assert headers["bubble-protocol-version"] == "1"
+
+
 async def test_a_body_that_does_not_come_is_not_waited_for() -> None:
     async with serving(body_timeout=0.2) as started:
         head = (

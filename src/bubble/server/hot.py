@@ -119,7 +119,7 @@ class HotAppends:
         return (
             head is not None
             and (head.key is None or 1 <= len(head.key) <= 128)
-            and (head.request_id is None or head.request_id.isalnum())
+            and (head.request_id is None or (head.request_id.isalnum() and len(head.request_id) <= 128))
         )
 
     def prepare(self, head: HotHead, body: bytes) -> HotAnswer | None:

@@ -7,15 +7,16 @@ by sending one byte a minute.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from typing import Final
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol, RequestResponseCycle
 
 from bubble.protocol.errors import InvalidRequest
-from bubble.server.answers import error_body
+from bubble.server.answers import Header, error_body
 from bubble.server.envelope import standing_headers
 
-__all__ = ["BubbleHttpProtocol"]
+__all__ = ["BubbleHttpProtocol", "refusal"]
 
 HEADER_SECONDS: Final = 20.0
 HEADER_BYTES: Final = 64 * 1024
@@ -88,14 +89,31 @@ class BubbleHttpProtocol(HttpToolsProtocol):
     def _refuse(self, status: int, message: str) -> None:
         if self.transport.is_closing():
             return
-        body = error_body(InvalidRequest(message))
-        headers = [
-            (b"content-type", b"application/json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"connection", b"close"),
-            *self.server_state.default_headers,
-            *standing_headers(),
-        ]
-        lines = b"".join(b"%b: %b\r\n" % header for header in headers)
-        self.transport.write(b"%b%b\r\n%b" % (STATUS_LINE[status], lines, body))
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and _is_owed(cycle):
+            # The client would take it for the answer to that earlier request: that one is answered, and the connection ends.
+            cycle.keep_alive = False
+            self.flow.pause_reading()
+            return
+        if not self.pipeline:  # else half a request behind others, of which nobody can say here when they are answered
+            self.transport.write(refusal(status, message, self.server_state.default_headers))
         self.transport.close()
+
+
+def _is_owed(cycle: RequestResponseCycle) -> bool:
+    """Whether a request came whole and is not answered yet. Those of the short way, which have no `more_body`, always came whole."""
+    return not cycle.response_complete and not getattr(cycle, "more_body", False)
+
+
+def refusal(status: int, message: str, standing: Sequence[Header] = ()) -> bytes:
+    """The whole answer to what was no request, after which the connection is closed."""
+    body = error_body(InvalidRequest(message))
+    headers = [
+        (b"content-type", b"application/json"),
+        (b"content-length", b"%d" % len(body)),
+        (b"connection", b"close"),
+        *standing,
+        *standing_headers(),
+    ]
+    lines = b"".join(b"%b: %b\r\n" % header for header in headers)
+    return b"%b%b\r\n%b" % (STATUS_LINE[status], lines, body)

@@ -27,6 +27,7 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from bubble.hub.encodings import WEBSOCKET_FRAMES, Chunk, Encoding, websocket_frame
+from bubble.server.http_protocol import refusal
 from bubble.server.websocket.fragments import Fragments
 from bubble.server.websocket.masking import apply_mask
 from bubble.server.websocket.socket import Receiver
@@ -283,6 +284,10 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
     def data_received(self, data: bytes) -> None:
         if self._receiver is None and self.conn.state is State.CONNECTING:
             super().data_received(data)
+            if self.conn.handshake_exc is not None and not self.handshake_initiated:
+                # The core found no request in it (too long a header, a body), and would wait for ever for the peer to leave.
+                self.transport.write(refusal(400, "This is no WebSocket handshake: a body, or headers over 8 KiB."))
+                self.transport.close()
             return
         self.last_heard = self.loop.time()
         buffer = self._rest + data if self._rest else data
