@@ -2,8 +2,8 @@
 
 *Theory of operation.* A slice is a chunk of consecutive events. A reader whose cursor lies in a slice gets the rest of it and goes on
 where the slice ends, so readers that lag together soon walk along the same slices, and each slice costs one read, one encoding and one
-joined buffer, however many they are. Who asks for what is being read already waits for that read. The next slice is read ahead while
-one is written.
+joined buffer, however many they are. Who asks for what is being read already waits for that read. Nothing is read
+ahead: a thread that reads takes the interpreter from the loop that writes, and measured slower.
 
 A slice only holds events that were released when its read began (see `tail`); who may have it is the members' business, as ever. It goes
 when it is the one unused for longest and its backlog or all backlogs of the node hold too much, and with the tail.
@@ -19,11 +19,11 @@ from bubble.hub.encodings import Chunk, Encoding
 from bubble.hub.tasks import TaskOwner
 from bubble.protocol.errors import BubbleError
 
-__all__ = ["SLICE_BYTES", "Backlog", "Backlogs", "EventReader"]
+__all__ = ["Backlog", "Backlogs", "EventReader"]
 
-#: What a reader gets at a time: as many events as fit, at least one.
-SLICE_BYTES = 128 * 1024
-SLICE_EVENTS = 1_000
+#: What one read brings, in wire text: as many events as fit, at least one. With half of it a replay was slower.
+READ_BYTES = 256 * 1024
+READ_EVENTS = 1_000
 BACKLOG_BYTES = 4 * 1024 * 1024
 ALL_BACKLOGS_BYTES = 32 * 1024 * 1024
 
@@ -76,7 +76,7 @@ class Backlogs:
 class Backlog:
     """One thread's slices. At most `max_bytes` of encoded events (or one slice, if that is larger), and as much again joined.
 
-    A slice is at most `SLICE_BYTES` large, or one event.
+    A slice that was read is at most `READ_BYTES` of wire text large, or one event.
     """
 
     def __init__(self, owner: Backlogs, thread_id: str, *, max_bytes: int) -> None:
@@ -120,11 +120,6 @@ class Backlog:
             return found
         return await asyncio.shield(self._begin(encoding, from_seq, to_seq))
 
-    def read_ahead(self, encoding: Encoding, from_seq: int, *, to_seq: int) -> None:
-        """Begins to read what will be asked for next."""
-        if not self._is_closed and self._nearby(encoding, from_seq) is None and self.find(encoding, from_seq) is None:
-            self._begin(encoding, from_seq, to_seq)
-
     def keep(self, encoding: Encoding, chunk: Chunk) -> None:
         """Holds a slice for those who come later."""
         key = (encoding, chunk.first_seq)
@@ -151,7 +146,7 @@ class Backlog:
     def _nearby(self, encoding: Encoding, from_seq: int) -> asyncio.Future[Chunk | None] | None:
         """A read under way that may bring `from_seq`."""
         for (of, first_seq), reading in self._reads.items():
-            if of is encoding and first_seq <= from_seq < first_seq + SLICE_EVENTS:
+            if of is encoding and first_seq <= from_seq < first_seq + READ_EVENTS:
                 return reading
         return None
 
@@ -167,7 +162,7 @@ class Backlog:
     ) -> None:
         try:
             texts = await self._owner.store.read(
-                self._thread_id, from_seq=from_seq, to_seq=to_seq, limit=SLICE_EVENTS, max_bytes=SLICE_BYTES
+                self._thread_id, from_seq=from_seq, to_seq=to_seq, limit=READ_EVENTS, max_bytes=READ_BYTES
             )
             chunk = None
             if texts:
@@ -176,7 +171,7 @@ class Backlog:
             reading.set_result(chunk)
         except BubbleError as error:
             reading.set_exception(error)
-            reading.exception()  # what was read ahead may have nobody who waits for it
+            reading.exception()  # whoever asked may be gone
         finally:
             del self._reads[encoding, from_seq]
             reading.cancel()  # without effect unless this task was ended

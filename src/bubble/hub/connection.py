@@ -237,7 +237,6 @@ class Connection:
         if chunk.next_seq <= subscription.tail.released:
             subscription.queued = True
             self._ready.append(subscription)
-            subscription.tail.read_ahead(self.sink.encoding, chunk.next_seq)
 
     async def _read_slices(self) -> None:
         try:

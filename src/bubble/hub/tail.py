@@ -12,10 +12,10 @@ whatever the order in which notices, reads and writes happen.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
 
-from bubble.hub.backlog import SLICE_BYTES, Backlog
+from bubble.hub.backlog import Backlog
 from bubble.hub.encodings import Chunk, Encoding
 from bubble.protocol.errors import BubbleError
 from bubble.store.commands import Guard
@@ -23,6 +23,8 @@ from bubble.store.commands import Guard
 __all__ = ["Member", "Tail"]
 
 _MEMOS = 8
+#: What is cut from a tail at a time: as many events as fit, at least one.
+SLICE_BYTES = 128 * 1024
 
 
 class Member(Protocol):
@@ -140,7 +142,7 @@ class Tail:
         if pieces is None:
             pieces = self._pieces[encoding] = encoding.encode(self.thread_id, self._texts)
         start = from_seq - self.first_kept
-        chosen = list(_within(pieces, start, start + self.released - from_seq + 1))
+        chosen = _within(pieces, start, start + self.released - from_seq + 1)
         cut = Chunk(chosen, next_seq=from_seq + len(chosen))
         if cut.next_seq <= self.released:
             self.backlog.keep(encoding, cut)
@@ -150,17 +152,12 @@ class Tail:
         """The same out of the store, in a read that all share who need it; None if the thread is gone. Raises what the store raises."""
         return await self.backlog.read(encoding, from_seq, to_seq=self.released)
 
-    def read_ahead(self, encoding: Encoding, from_seq: int) -> None:
-        """Somebody will soon be at `from_seq`: begins to read it, unless it is in memory."""
-        if from_seq < self.first_kept and from_seq <= self.released:
-            self.backlog.read_ahead(encoding, from_seq, to_seq=self.released)
 
-
-def _within(pieces: list[bytes], start: int, stop: int) -> Iterable[bytes]:
-    total = 0
-    for position in range(start, stop):
-        piece = pieces[position]
-        total += len(piece)
-        if total > SLICE_BYTES and position > start:
-            return
-        yield piece
+def _within(pieces: list[bytes], start: int, stop: int) -> list[bytes]:
+    total, end = 0, start
+    while end < stop:
+        total += len(pieces[end])
+        if total > SLICE_BYTES and end > start:
+            break
+        end += 1
+    return pieces[start:end]
