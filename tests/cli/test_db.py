@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -58,6 +59,33 @@ def test_damage_is_found_and_said_with_the_thread(shell: Shell, store: Path) -> 
     assert result.code == 1
     assert "kept" in result.out
     assert "restore a backup" in result.err
+
+
+def cut_short(store: Path) -> None:
+    store.write_bytes(store.read_bytes()[: 3 * 4_096])
+
+
+def without_its_first_page(store: Path) -> None:
+    store.write_bytes(b"\xff" * 4_096 + store.read_bytes()[4_096:])
+
+
+def a_letter(store: Path) -> None:
+    store.write_text("Dear database, " * 1_000, encoding="utf-8")
+
+
+@pytest.mark.parametrize("damage", [cut_short, without_its_first_page, a_letter])
+@pytest.mark.parametrize("command", [("db", "check"), ("db", "backup", "copy.db"), ("serve", "--port", "0")])
+def test_a_file_that_is_damaged_is_said_to_be_and_nothing_is_advised_that_cannot_help(
+    shell: Shell, store: Path, damage: Callable[[Path], None], command: tuple[str, ...]
+) -> None:
+    damage(store)
+    result = shell(*command, "--data", str(store.parent))
+    assert result.code == 1
+    assert "restore a backup" in result.err
+    assert "try again" not in result.err
+    assert "doctor" not in result.err
+    assert "1 problems" not in result.err
+    assert not (shell.directory / "copy.db").exists()
 
 
 def test_a_store_that_is_up_to_date_stays_as_it_is(shell: Shell, store: Path) -> None:

@@ -71,6 +71,16 @@ def test_the_welcome_shows_the_way_in(shell: Shell) -> None:
     assert f"bubble login {url}" in said
 
 
+def test_the_address_that_is_bound_and_the_one_that_is_public_are_both_said(shell: Shell) -> None:
+    with shell.process("serve", "--port", "0", "--public-url", "https://bubble.example") as process:
+        assert process.stdout is not None
+        lines = [process.stdout.readline() for _ in range(8)]
+        assert stopped(process, sigterm) == 0
+    assert lines[0].startswith("Bubble listens on http://127.0.0.1:")
+    assert lines[1] == "It is reached at https://bubble.example\n"
+    assert any("https://bubble.example/login?code=" in line for line in lines)
+
+
 def test_no_secret_is_made_where_the_admin_brings_one(shell: Shell) -> None:
     brought = Shell(directory=shell.directory, variables={"BUBBLE_ADMIN_TOKEN": "t" * 32})
     with started(brought) as (process, said):

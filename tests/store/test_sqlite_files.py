@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +12,7 @@ import apsw
 import pytest
 
 from bubble.protocol.errors import Conflict, Unavailable
-from bubble.store.sqlite import SqliteStore, check_file, migrations
+from bubble.store.sqlite import SqliteStore, backup_file, check_file, migrations
 from bubble.store.sqlite.migrations import Migration, known_migrations
 from bubble.testing.store_suite.base import a_start, patience
 
@@ -83,6 +84,19 @@ async def test_only_its_owner_may_read_the_file(path: Path) -> None:
     async with await SqliteStore.open(path) as store:
         await store.append("t", a_start())
         assert modes(path.parent) == {0o600}
+
+
+async def test_directories_made_for_a_file_or_a_backup_are_its_owners_alone_too(path: Path, tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        async with await SqliteStore.open(path) as store:
+            await store.append("t", a_start())
+            await backup_file(path, tmp_path / "copies" / "today" / "copy.db")
+    finally:
+        os.umask(before)
+    made = [path.parent, path.parent.parent, tmp_path / "copies", tmp_path / "copies" / "today"]
+    assert {each.stat().st_mode & 0o777 for each in made} == {0o700}
+    assert modes(tmp_path / "copies" / "today") == {0o600}
 
 
 def modes(folder: Path) -> set[int]:

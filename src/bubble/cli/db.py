@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -11,13 +11,16 @@ from bubble.cli.failures import CommandError, UsageProblem
 from bubble.cli.options import ConfigOption, DataOption, StoreOption, settings
 from bubble.cli.output import JsonOption, note, show_table, working, write_json
 from bubble.cli.remote import run_async
+from bubble.protocol.errors import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Coroutine, Sequence
 
     from bubble.store.records import Problem
 
 __all__ = ["app"]
+
+T = TypeVar("T")
 
 app = typer.Typer(add_completion=False, name="db", help="Check, back up and migrate a store.")
 
@@ -32,7 +35,7 @@ def check(
     """
     path = _file(config, data, store)
     with working(f"Checking {path}…"):
-        problems = run_async(_check(path))
+        problems = _at_work(_check(path))
     if as_json:
         write_json([{"threadId": each.thread_id, "message": each.message} for each in problems])
     elif problems:
@@ -40,7 +43,8 @@ def check(
     else:
         note(f"{path} is sound.")
     if problems:
-        raise CommandError(f"{path} has {len(problems)} problems: keep a copy of it, then restore a backup.")
+        found = "1 problem" if len(problems) == 1 else f"{len(problems)} problems"
+        raise CommandError(f"{path} has {found}: keep a copy of it, then restore a backup.")
 
 
 async def _check(path: Path) -> Sequence[Problem]:
@@ -60,7 +64,7 @@ def backup(
     """Copy the store as it is at this moment, also beside a running server; the copy is a store of its own."""
     path = _file(config, data, store)
     with working(f"Copying {path}…"):
-        run_async(_backup(path, target))
+        _at_work(_backup(path, target))
     note(f"{path} is copied to {target} ({target.stat().st_size / 2**20:.1f} MiB).")
 
 
@@ -75,7 +79,7 @@ def migrate(*, config: ConfigOption = None, data: DataOption = None, store: Stor
     """Bring the store up to what this version of Bubble needs; its server must be stopped. There is no way back but a backup."""
     path = _file(config, data, store)
     with working(f"Migrating {path}…"):
-        version = run_async(_migrate(path))
+        version = _at_work(_migrate(path))
     note(f"{path} has schema {version}, which is what this Bubble needs.")
 
 
@@ -84,6 +88,13 @@ async def _migrate(path: Path) -> int:
 
     async with await SqliteStore.open(path) as store:
         return store.schema_version
+
+
+def _at_work(work: Coroutine[None, None, T]) -> T:
+    try:
+        return run_async(work)
+    except Unavailable as error:  # of the file itself: no server is to blame that `bubble doctor` could look at
+        raise CommandError(error.message) from error
 
 
 def _file(config: Path | None, data: Path | None, store: str | None) -> Path:

@@ -65,6 +65,7 @@ def serve(
 
 
 def _run(chosen: Settings, *, as_json: bool) -> None:
+    from bubble.protocol.errors import Unavailable
     from bubble.server.running import run
     from bubble.server.settings import SettingsError
 
@@ -72,6 +73,8 @@ def _run(chosen: Settings, *, as_json: bool) -> None:
         run(chosen, on_started=_announce_as_json if as_json else lambda started: _welcome(started, chosen))
     except SettingsError as error:
         raise UsageProblem(str(error)) from None
+    except Unavailable as error:  # its own store; `bubble doctor` looks at servers that run
+        raise CommandError(error.message) from None
     except OSError as error:
         if error.filename is not None:
             raise
@@ -88,7 +91,10 @@ def _announce_as_json(started: Started) -> None:
 
 
 def _welcome(started: Started, chosen: Settings) -> None:
-    say(f"Bubble listens on {started.url}")
+    listening = _bound_address(started, chosen)
+    say(f"Bubble listens on {listening}")
+    if started.url != listening:
+        say(f"It is reached at {started.url}")
     say(f"Data: {_where_data_is(chosen)}")
     if started.first_start is not None:
         say("")
@@ -98,6 +104,11 @@ def _welcome(started: Started, chosen: Settings) -> None:
         say(f"  remember it for this command:         bubble login {started.url}")
         say("")
     note("Ctrl-C stops it; nothing that was acknowledged is lost.")
+
+
+def _bound_address(started: Started, chosen: Settings) -> str:
+    host = f"[{chosen.host}]" if ":" in chosen.host else chosen.host
+    return f"{chosen.scheme}://{host}:{started.port}"
 
 
 def _where_data_is(chosen: Settings) -> str:

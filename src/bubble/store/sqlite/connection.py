@@ -19,6 +19,7 @@ __all__ = [
     "Value",
     "find_all",
     "find_one",
+    "is_damaged",
     "number",
     "open_connection",
     "query",
@@ -65,8 +66,17 @@ def open_connection(path: Path, *, vfs: str | None = None, read_only: bool = Fal
     return connection
 
 
+def is_damaged(error: BaseException) -> bool:
+    """Whether one of `STORE_ERRORS` says that the file itself is wrong, which trying again does not change."""
+    return isinstance(error, apsw.CorruptError | apsw.NotADBError)
+
+
 def unavailable(error: BaseException) -> Unavailable:
     """What a caller learns of one of `STORE_ERRORS`: the kind, never a path or a statement."""
+    if is_damaged(error):
+        return Unavailable(
+            f"The store's file is damaged, or no database ({type(error).__name__}). Keep a copy of it, then restore a backup."
+        )
     return Unavailable(f"The store cannot do that now ({type(error).__name__}). It is safe to try again.")
 
 

@@ -18,7 +18,7 @@ from bubble.store.admission import RunIntegrity
 from bubble.store.notices import Position
 from bubble.store.sqlite.activity import Activity, settle_after_crash
 from bubble.store.sqlite.checkpoints import Checkpoints
-from bubble.store.sqlite.connection import STORE_ERRORS, open_connection
+from bubble.store.sqlite.connection import STORE_ERRORS, is_damaged, open_connection
 from bubble.store.sqlite.erasing import Erasing
 from bubble.store.sqlite.files import make_private
 from bubble.store.sqlite.lock import FileLock
@@ -80,7 +80,10 @@ class Engine:
         try:
             engine = await asyncio.wrap_future(opening)
         except STORE_ERRORS as error:
-            raise Unavailable(f"{path} cannot be opened: {error}.") from error
+            remedy = (
+                " It is damaged, or no database: keep a copy of it, then restore a backup." if is_damaged(error) else ""
+            )
+            raise Unavailable(f"{path} cannot be opened: {error}.{remedy}") from error
         except asyncio.CancelledError:
             opening.add_done_callback(_close_unused)
             raise

@@ -10,10 +10,16 @@ __all__ = ["make_private", "sync"]
 
 def make_private(path: Path) -> None:
     """Makes an empty file, and the directories above it, where there is none: nobody else may read what will be in it."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    _make_private_directory(path.parent)
     if not path.exists():
         path.touch(mode=0o600)
         sync(path.parent)
+
+
+def _make_private_directory(path: Path) -> None:
+    if not path.is_dir():
+        _make_private_directory(path.parent)  # `parents` of mkdir would leave these to the umask
+        path.mkdir(mode=0o700, exist_ok=True)
 
 
 def sync(path: Path) -> None:
