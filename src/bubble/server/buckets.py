@@ -31,6 +31,13 @@ class TokenBucket:
         self._at = now
         return self._tokens >= 1.0
 
+    def has_one(self) -> bool:
+        """Takes one if there is one without looking at the clock; False, and nothing is taken, if that has to be found out."""
+        if self._tokens < 1.0:
+            return False
+        self._tokens -= 1.0
+        return True
+
     def owe(self, now: float) -> float:
         """Takes one in any case; the seconds to wait until the debt is paid, 0 if there is none."""
         if self._tokens < 1.0:

@@ -96,6 +96,10 @@ class _Window:
         return self.frames >= WINDOW_FRAMES or self.bytes >= WINDOW_BYTES
 
 
+def _ignored(result: AppendResult) -> None:
+    """Before the first append."""
+
+
 class Driver:
     """One WebSocket of one principal: `Receiver` for its socket, `Sink` for the hub."""
 
@@ -112,6 +116,8 @@ class Driver:
         self._is_waiting = False
         self._answered = 0
         self._window = _Window()
+        self._plain_thread_id = ""
+        self._plain_done: Callable[[AppendResult], None] = _ignored
         self._pauses: set[str] = set()
         rates = services.settings.rates
         now = self._clock()
@@ -175,7 +181,7 @@ class Driver:
             digest = hashlib.sha256(intent.digest_source).digest()
             key = IdempotencyKey(self.connection.guard.principal_id, intent.key, digest)
         marked = self._window.add(size)
-        done = partial(self._appended, intent.thread_id, intent.ref, marked)
+        done = self._done(intent, marked)
         command = AppendCommand(
             thread_id=intent.thread_id,
             events=(intent.event,),
@@ -190,9 +196,18 @@ class Driver:
             done(error)
         if self._window.is_full:
             self._pause("store")
-        if self._appends.owe(self._clock()) and "rate" not in self._pauses:
+        if not self._appends.has_one() and self._appends.owe(self._clock()) and "rate" not in self._pauses:
             self._pause("rate")
             self._resume_at_rate()
+
+    def _done(self, intent: Append, marked: tuple[int, int] | None) -> Callable[[AppendResult], None]:
+        if marked is not None or intent.ref is not None:
+            return partial(self._appended, intent.thread_id, intent.ref, marked)
+        # Of a stream to one thread nothing tells the outcomes apart: one callback serves all.
+        if self._plain_thread_id != intent.thread_id:
+            self._plain_thread_id = intent.thread_id
+            self._plain_done = partial(self._appended, intent.thread_id, None, None)
+        return self._plain_done
 
     def _resume_at_rate(self) -> None:
         """Reads on as soon as what was taken beyond the rate is paid for. One read may have held many frames."""

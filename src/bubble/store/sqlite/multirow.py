@@ -16,8 +16,8 @@ from bubble.store.sqlite.connection import Value
 
 __all__ = ["MultiRow"]
 
-_EXACT: Final = 64
-_MOST: Final = 512
+_EXACT: Final = 128
+_MOST: Final = 2_048
 
 
 class MultiRow:
@@ -27,9 +27,10 @@ class MultiRow:
         self._before = before
         self._after = after
         self._width = width
+        self._large_statements: dict[int, str] = {}
 
     def run(self, db: apsw.Connection, values: Sequence[Value]) -> None:
-        """Executes it for all rows: in one statement up to 64 rows, in pieces beyond that, not at all for none."""
+        """Executes it for all rows: in one statement up to 128 rows, in few pieces beyond that, not at all for none."""
         width = self._width
         rows = len(values) // width
         if not rows:
@@ -40,7 +41,7 @@ class MultiRow:
         first = 0
         while first < rows:
             count = _largest_piece(rows - first)
-            db.execute(self._statement(count), values[first * width : (first + count) * width])
+            db.execute(self._large(count), values[first * width : (first + count) * width])
             first += count
 
     def fits_one(self, values: Sequence[Value]) -> bool:
@@ -51,11 +52,17 @@ class MultiRow:
     def _statements(self) -> list[str]:
         return [self._statement(rows) for rows in range(_EXACT + 1)]
 
+    def _large(self, rows: int) -> str:
+        statement = self._large_statements.get(rows)
+        if statement is None:
+            statement = self._large_statements[rows] = self._statement(rows)
+        return statement
+
     def _statement(self, rows: int) -> str:
         row = f"({','.join('?' * self._width)})"
         return f"{self._before} VALUES {','.join([row] * rows)} {self._after}"
 
 
 def _largest_piece(rows: int) -> int:
-    # Few sizes beyond the exact ones, so that all of them stay prepared.
-    return _MOST if rows >= _MOST else min(rows, _EXACT)
+    # Whole multiples beyond the exact ones: two pieces are enough for most, and few enough sizes that all stay prepared.
+    return min(rows - rows % _EXACT, _MOST) or rows

@@ -36,7 +36,7 @@ from bubble.store.sqlite.upkeep import Upkeep
 
 __all__ = ["Chore", "Counters", "Item", "Tell", "Writer"]
 
-_MOST_COMMANDS: Final = 1_024
+_MOST_COMMANDS: Final = 2_048
 _MOST_BYTES: Final = 16 * 1024 * 1024
 
 _log = logging.getLogger("bubble.store")
