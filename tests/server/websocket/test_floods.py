@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+import uvloop
 
 from bubble.server.websocket.fragments import Fragments
 from tests.server.websocket.live import Live, part, serving
@@ -71,6 +72,28 @@ async def test_frames_behind_a_flood_of_control_frames_are_handled_in_order(live
             await reader.send(json.dumps(append))
         assert await reader.seqs(12) == list(range(1, 13))
     assert [each["part"]["delta"] for each in await live.page("t1", from_seq=3)] == [str(each) for each in range(10)]
+
+
+@pytest.mark.parametrize("make_loop", [asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+def test_answers_to_a_peer_that_is_gone_are_dropped_in_silence(
+    make_loop: Callable[[], asyncio.AbstractEventLoop],
+) -> None:
+    reported: list[object] = []
+
+    async def come_and_go() -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: reported.append(context))
+        async with serving() as live:
+            await live.thread("t1")
+            for _ in range(5):
+                async with live.peer() as peer:
+                    for _ in range(200):
+                        await peer.append("t1", part(run_id="never-started"))
+                    peer.socket.transport.abort()
+            await live.append("t1", part())  # what was submitted before has been answered by now
+
+    with asyncio.Runner(loop_factory=make_loop) as runner:
+        runner.run(come_and_go())
+    assert reported == []
 
 
 async def test_pieces_within_the_limit_are_joined_and_those_beyond_are_only_counted() -> None:

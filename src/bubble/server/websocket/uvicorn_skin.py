@@ -253,6 +253,9 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
         if self._receiver is not None:
+            self.close_sent = (
+                True  # answers that are still under way are for nobody, and this transport may raise at them
+            )
             self._leave()
 
     def handle_close(self, event: Frame) -> None:
