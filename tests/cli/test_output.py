@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+import io
 
-from bubble.cli.output import note, plain, say, show_table, write_json
+import pytest
+from rich.console import Console
+
+from bubble.cli.output import Column, note, plain, say, show_table, write_json
 from bubble.protocol.resources import Thread
 
 
@@ -37,6 +40,35 @@ def test_a_table_in_a_pipe_is_neither_cut_nor_coloured(capsys: pytest.CaptureFix
     assert "x" * 300 in out
     assert "[red]y[/red]\\x1b[31m" in out
     assert "\x1b" not in out
+
+
+def on_a_terminal(monkeypatch: pytest.MonkeyPatch, *, width: int) -> io.StringIO:
+    """What is written to a terminal of so many characters."""
+    written = io.StringIO()
+    console = Console(file=written, force_terminal=True, no_color=True, width=width, color_system=None)
+    monkeypatch.setattr("bubble.cli.output.stdout_console", lambda: console)
+    return written
+
+
+@pytest.mark.parametrize("width", [20, 60, 80, 100])
+def test_ids_and_roles_are_whole_on_a_terminal_of_any_width(monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    terminal = on_a_terminal(monkeypatch, width=width)
+    name = "a name of many words"
+    show_table((Column("ID"), "NAME", Column("ROLE")), [("i" * 32, name, "participant")], empty="")
+    lines = [line for line in terminal.getvalue().splitlines() if "i" * 32 in line]
+    assert len(lines) == 1
+    assert "participant" in lines[0]
+
+
+def test_the_least_important_columns_give_way_and_times_are_short(monkeypatch: pytest.MonkeyPatch) -> None:
+    columns = (Column("ID"), Column("SINCE", "time"), Column("OWNER", from_width=80), Column("BY", from_width=100))
+    headings = {}
+    for width in (79, 80, 100):
+        terminal = on_a_terminal(monkeypatch, width=width)
+        show_table(columns, [("x", "2026-11-30T04:19:24.123Z", "o", None)], empty="")
+        assert "2026-11-30 04:19 " in terminal.getvalue().replace("\n", " ")
+        headings[width] = terminal.getvalue().split("\n")[1].split()
+    assert headings == {79: ["ID", "SINCE"], 80: ["ID", "SINCE", "OWNER"], 100: ["ID", "SINCE", "OWNER", "BY"]}
 
 
 def test_an_empty_table_says_so_beside_the_results(capsys: pytest.CaptureFixture[str]) -> None:

@@ -39,6 +39,14 @@ def test_a_thread_comes_back_with_seqs_times_authors_and_roles(admin: Shell, thr
     assert headers[0]["title"] == headers[1]["title"] == "Été"
 
 
+def test_an_import_says_how_many_grants_it_restored(admin: Shell, thread: str) -> None:
+    file = exported(admin, thread)
+    result = admin("import", file.name, "--as", f"{thread}-counted")
+    assert result.code == 0
+    assert "2 grants were restored" in result.err
+    assert "answer" in admin.ok("import", "--help")
+
+
 def test_standard_streams_serve_as_files(admin: Shell, thread: str) -> None:
     text = admin.ok("export", thread, "--output", "-")
     assert text.splitlines()[1:-1] == exported(admin, thread).read_text(encoding="utf-8").splitlines()[1:-1]

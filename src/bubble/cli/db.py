@@ -9,7 +9,7 @@ import typer
 
 from bubble.cli.failures import CommandError, UsageProblem
 from bubble.cli.options import ConfigOption, DataOption, StoreOption, settings
-from bubble.cli.output import JsonOption, note, show_table, working, write_json
+from bubble.cli.output import Column, JsonOption, note, show_table, working, write_json
 from bubble.cli.remote import run_async
 from bubble.protocol.errors import Unavailable
 
@@ -39,7 +39,7 @@ def check(
     if as_json:
         write_json([{"threadId": each.thread_id, "message": each.message} for each in problems])
     elif problems:
-        show_table(("THREAD", "PROBLEM"), ((each.thread_id, each.message) for each in problems), empty="")
+        show_table((Column("THREAD"), "PROBLEM"), ((each.thread_id, each.message) for each in problems), empty="")
     else:
         note(f"{path} is sound.")
     if problems:
@@ -90,7 +90,7 @@ async def _migrate(path: Path) -> int:
         return store.schema_version
 
 
-def _at_work(work: Coroutine[None, None, T]) -> T:
+def _at_work(work: Coroutine[object, object, T]) -> T:
     try:
         return run_async(work)
     except Unavailable as error:  # of the file itself: no server is to blame that `bubble doctor` could look at

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
-from bubble.cli.output import JsonOption, note, show_table, write_json
+from bubble.cli.output import Column, JsonOption, note, show_table, write_json
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async, take
 from bubble.cli.threads import ThreadArgument
@@ -36,11 +36,20 @@ def list_grants(
     if as_json:
         write_json(grants)
         return
+    of_threads = () if thread_id is not None else (Column("THREAD"),)
     show_table(
-        ("THREAD", "PRINCIPAL", "NAME", "KIND", "ROLE", "GRANTED BY", "SINCE"),
+        (
+            *of_threads,
+            Column("PRINCIPAL"),
+            "NAME",
+            Column("KIND", from_width=80),
+            Column("ROLE"),
+            Column("GRANTED BY", from_width=80),
+            Column("SINCE", "time", from_width=100),
+        ),
         (
             (
-                each.thread_id,
+                *(each.thread_id for _ in of_threads),
                 each.principal_id,
                 getattr(each.principal, "display_name", None),
                 getattr(each.principal, "kind", None),

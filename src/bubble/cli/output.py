@@ -11,8 +11,9 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Final, Literal, TypeAlias
 
 import typer
 
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 __all__ = [
+    "Column",
     "JsonOption",
     "Steps",
     "YesOption",
@@ -44,6 +46,12 @@ YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not 
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]"
 )
+
+# What a table leaves out of a time on the wire.
+_SECONDS: Final = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\d(?:\.\d+)?Z$")
+
+_LEAST_TEXT: Final = 12
+_GAP: Final = 3
 
 
 def plain(text: str) -> str:
@@ -99,22 +107,55 @@ def write_raw(line: bytes) -> None:
     sys.stdout.buffer.flush()
 
 
-def show_table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, empty: str) -> None:
-    """A table for people; the sentence `empty` where there are no rows (None or UNSET in a cell is shown as `-`)."""
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column of `show_table`. Only `text` is folded where the terminal is too narrow; a `time` is shown to the minute, in UTC.
+
+    On a terminal of fewer than `from_width` characters the column is left out.
+    """
+
+    name: str
+    kind: Literal["id", "text", "time"] = "id"
+    from_width: int = 0
+
+
+def show_table(columns: Sequence[str | Column], rows: Iterable[Sequence[object]], *, empty: str) -> None:
+    """A table for people; the sentence `empty` where there are no rows (None or UNSET in a cell is shown as `-`).
+
+    A column that is given as its name alone holds text.
+    """
     from rich import box
+    from rich.cells import cell_len
     from rich.table import Table
     from rich.text import Text
 
     console = stdout_console()
-    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False, header_style="bold")
-    for name in columns:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(_cell(value)) for value in row))
-    if table.row_count:
-        console.print(table, soft_wrap=False)
-    else:
+    every = [Column(each, "text") if isinstance(each, str) else each for each in columns]
+    shown = [index for index, each in enumerate(every) if console.width >= each.from_width]
+    cells = [[_cell_of(every[index], row[index]) for index in shown] for row in rows]
+    if not cells:
         note(empty)
+        return
+    table = Table(box=box.SIMPLE_HEAD if console.is_terminal else None, pad_edge=False, header_style="bold")
+    needed = 0
+    for place, column in enumerate(every[index] for index in shown):
+        if column.kind == "text":
+            needed += _LEAST_TEXT
+            table.add_column(column.name, overflow="fold")
+        else:  # its whole width is kept: half an id can be neither read nor copied
+            width = max(cell_len(column.name), *(cell_len(row[place]) for row in cells))
+            needed += width + _GAP
+            table.add_column(column.name, overflow="ignore", no_wrap=True, min_width=width)
+    for row in cells:
+        table.add_row(*(Text(cell) for cell in row))
+    if needed > console.width:
+        table.width = needed  # the terminal breaks the lines, at least nothing is lost
+    console.print(table, soft_wrap=False, crop=False)
+
+
+def _cell_of(column: Column, value: object) -> str:
+    cell = _cell(value)
+    return _SECONDS.sub(r"\1 \2", cell) if column.kind == "time" else cell
 
 
 def show_fields(fields: Iterable[tuple[str, object]]) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from bubble.cli.grants import PrincipalArgument
-from bubble.cli.output import JsonOption, YesOption, confirm, note, show_fields, show_table, write_json
+from bubble.cli.output import Column, JsonOption, YesOption, confirm, note, show_fields, show_table, write_json
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async, take
 
@@ -35,7 +35,15 @@ def list_principals(
         write_json(principals)
         return
     show_table(
-        ("PRINCIPAL", "NAME", "KIND", "DEPLOYMENT ROLE", "OWNER", "SINCE", "DISABLED"),
+        (
+            Column("PRINCIPAL"),
+            "NAME",
+            Column("KIND"),
+            Column("DEPLOYMENT ROLE", from_width=80),
+            Column("OWNER", from_width=80),
+            Column("SINCE", "time", from_width=100),
+            Column("DISABLED", "time"),
+        ),
         (
             (
                 each.principal_id,

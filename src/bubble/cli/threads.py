@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 import typer
 
 from bubble.cli.failures import UsageProblem
-from bubble.cli.output import JsonOption, YesOption, confirm, note, say, show_fields, show_table, write_json
+from bubble.cli.output import Column, JsonOption, YesOption, confirm, note, say, show_fields, show_table, write_json
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async, take
 
@@ -36,7 +36,13 @@ def list_threads(
         write_json(threads)
         return
     show_table(
-        ("THREAD", "TITLE", "EVENTS", "LAST ACTIVITY", "YOUR ROLE"),
+        (
+            Column("THREAD"),
+            "TITLE",
+            Column("EVENTS"),
+            Column("LAST ACTIVITY", "time", from_width=80),
+            Column("YOUR ROLE"),
+        ),
         ((each.thread_id, each.title, each.head_seq, each.last_activity_at, each.role) for each in threads),
         empty="There is no thread here yet: `bubble threads create` makes one.",
     )

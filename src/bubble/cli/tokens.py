@@ -10,7 +10,7 @@ import typer
 
 from bubble.cli.failures import UsageProblem
 from bubble.cli.grants import PrincipalArgument
-from bubble.cli.output import JsonOption, note, say, show_table, write_json
+from bubble.cli.output import Column, JsonOption, note, say, show_table, write_json
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async
 
@@ -34,7 +34,15 @@ def list_tokens(principal_id: PrincipalArgument, *, as_json: JsonOption = False,
         write_json(tokens)
         return
     show_table(
-        ("TOKEN", "NAME", "CREATED", "LAST USED", "EXPIRES", "REVOKED", "ONLY FOR"),
+        (
+            Column("TOKEN"),
+            "NAME",
+            Column("CREATED", "time", from_width=100),
+            Column("LAST USED", "time", from_width=100),
+            Column("EXPIRES", "time", from_width=80),
+            Column("REVOKED", "time"),
+            "ONLY FOR",
+        ),
         (
             (
                 each.token_id,

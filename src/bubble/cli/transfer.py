@@ -118,12 +118,15 @@ def import_thread(
     as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
-    """Make a thread from an exported file, with the same seqs, times and authors (for administrators)."""
+    """Make a thread from an exported file, with the same seqs, times, authors and grants (for administrators).
+
+    A bot that gets its role back may answer the old messages again: stop it first, or take its role away right after.
+    """
     header, events = _read(file)
     if check:
         note(f"The file is whole: {len(events)} events of {header.thread_id}, exported {header.exported_at}.")
         return
-    thread, missing = run_async(_import(profile, thread_id or header.thread_id, header, events))
+    thread, granted, missing = run_async(_import(profile, thread_id or header.thread_id, header, events))
     for principal_id in missing:
         note(
             f"{principal_id} is not known here and got no role; `bubble principals create {principal_id}` registers it."
@@ -131,7 +134,12 @@ def import_thread(
     if as_json:
         write_json(thread)
     else:
-        note(f"{thread.head_seq} events are on {thread.thread_id}.")
+        note(f"{thread.head_seq} events are on {thread.thread_id}; {_restored_grants(granted)}")
+
+
+def _restored_grants(granted: int) -> str:
+    restored = "1 grant was restored" if granted == 1 else f"{granted} grants were restored"
+    return f"{restored}, so bots among them may answer old messages (`bubble grants list`, `bubble grants remove`)."
 
 
 def _read(file: str) -> tuple[Header, Sequence[SequencedEvent]]:
@@ -153,7 +161,7 @@ def _read_lines(lines: IO[bytes]) -> tuple[Header, Sequence[SequencedEvent]]:
 
 async def _import(
     profile: str | None, thread_id: str, header: Header, events: Sequence[SequencedEvent]
-) -> tuple[Thread, Sequence[str]]:
+) -> tuple[Thread, int, Sequence[str]]:
     async with connected(profile) as bubble:
         thread = await bubble.import_thread(
             thread_id,
@@ -166,7 +174,9 @@ async def _import(
         # Owners first: the last owner of a thread, maybe the importer, cannot be given a smaller role.
         grants = sorted(header.grants, key=lambda grant: grant.role != "owner")
         missing = [grant.principal_id for grant in grants if not await _restored(bubble, thread_id, grant)]
-        return thread, missing
+        # Counted there: the server also makes grants of who joined in the events.
+        granted = [grant.principal_id async for grant in bubble.list_grants(thread_id)]
+        return thread, len(granted), missing
 
 
 async def _owner(bubble: BubbleConnection, header: Header) -> str | None:
