@@ -102,3 +102,17 @@ def test_a_narrowed_token_does_only_what_it_is_for(admin: Shell, thread: str, se
     narrow.fails("post", thread, "x", code=1)
     narrow.fails("tokens", "mint", "admin", code=1)
     assert f"thread {thread}" in admin.ok("tokens", "list", "admin")
+
+
+def test_what_no_thread_role_has_needs_an_administrator(person: Callable[..., Shell]) -> None:
+    somebody = person("unprivileged")
+    for command in (("threads", "create", "--id", "chosen"), ("principals", "create", "another")):
+        sentence = somebody.fails(*command, code=1)
+        assert "This needs an administrator." in sentence
+        assert "owner of the thread" not in sentence
+
+
+def test_a_capability_that_does_not_exist_is_named_with_those_that_do(admin: Shell) -> None:
+    sentence = admin.fails("tokens", "mint", "admin", "--capability", "bogus", code=2)
+    assert '"bogus"' in sentence
+    assert "thread.read" in sentence

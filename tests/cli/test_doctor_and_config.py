@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+
+import pytest
+
 from tests.cli.conftest import Server, Shell
 
 
@@ -32,6 +39,36 @@ def test_a_server_that_does_not_answer_fails(shell: Shell) -> None:
     state, sentence = findings(away, "--port", "0", code=1)["server"]
     assert state == "failed"
     assert "bubble serve" in sentence
+
+
+class _Other(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_error(404)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+        """Says nothing."""
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Iterator[Shell]:
+    """Somebody who is logged in to an HTTP server that is no Bubble."""
+    with HTTPServer(("127.0.0.1", 0), _Other) as other:
+        thread = threading.Thread(target=other.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            url = f"http://127.0.0.1:{other.server_port}"
+            yield Shell(directory=tmp_path, variables={"BUBBLE_URL": url, "BUBBLE_TOKEN": "t"})
+        finally:
+            other.shutdown()
+            thread.join()
+
+
+def test_what_is_no_bubble_server_is_said_once_and_blamed_on_nothing_else(elsewhere: Shell) -> None:
+    found = findings(elsewhere, "--port", "0", code=1)
+    assert [check for check, (state, _) in found.items() if state == "failed"] == ["server"]
+    assert "no Bubble server" in found["server"][1]
+    assert not {"token", "clock", "protocol"} & set(found)
+    assert "What answers there is no Bubble server" in elsewhere.fails("threads", "list", code=1)
 
 
 def test_a_token_that_is_over_fails(shell: Shell, server: Server) -> None:

@@ -78,21 +78,24 @@ def test_a_duration_is_seconds_or_has_a_unit(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     ("values", "complaint"),
     [
-        ({"prt": 1}, "`prt` (from argument) is no option; did you mean port?"),
+        ({"prt": 1}, "`prt` (from argument) is no option. Did you mean `port`?"),
         (
             {"limits": {"event_byte": 1}},
-            "`limits.event_byte` (from argument) is no option; did you mean limits.event_bytes?",
+            "`limits.event_byte` (from argument) is no option. Did you mean `limits.event_bytes`?",
         ),
         ({"port": 65_536}, "`port` (from argument): "),
-        ({"runs": {"lost_after": "soon"}}, "`runs.lost_after` (from argument): "),
+        ({"runs": {"lost_after": "soon"}}, "`90s`, `15m`, `1h`"),
         ({"runs": {"lost_after": "-1s"}}, "`runs.lost_after` (from argument): "),
-        ({"admin_token": "x" * 31}, "BUBBLE_ADMIN_TOKEN must have at least 32 characters"),
+        ({"admin_token": "x" * 31}, "The admin token must have at least 32 characters"),
         ({"public_url": "example.com"}, "public_url must look like"),
         ({"public_url": "ftp://example.com"}, "public_url must look like"),
         ({"public_url": "https://example.com/?q"}, "public_url must look like"),
         ({"tls_key": "key.pem"}, "tls_certificate and tls_key go together"),
         ({"roles": {"owner": []}}, "role `owner` is built in"),
-        ({"roles": {"clerk": ["threads.create"]}}, "role `clerk` names unknown capability `threads.create`"),
+        (
+            {"roles": {"clerk": ["threads.create"]}},
+            "role `clerk` names unknown capability `threads.create`; it may have cursor.write, ",
+        ),
         (
             {"limits": {"event_bytes": 2**24, "frame_bytes": 2**23}},
             "`limits` (from argument): event_bytes <= frame_bytes",
@@ -111,7 +114,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(values: dict[str, object], co
 
 def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("BUBBLE_PROT", "1")
-    with pytest.raises(SettingsError, match=r"BUBBLE_PROT is no option; did you mean BUBBLE_PORT\?"):
+    with pytest.raises(SettingsError, match=r"BUBBLE_PROT is no option. Did you mean `BUBBLE_PORT`\?"):
         Settings()
 
 

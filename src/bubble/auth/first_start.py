@@ -77,7 +77,9 @@ async def _ensure_chosen(store: BubbleStore, admin_token: str, clock: Clock) -> 
     if known is None:
         await _add(store, admin_token, name=_CHOSEN, clock=clock)
     elif not _is_usable(*known, clock):
-        raise Conflict(f"The token in {_CHOSEN} was revoked, or belongs to somebody else: choose another one.")
+        raise Conflict(
+            "The admin token that was set (admin_token) was revoked, or belongs to somebody else: choose another one."
+        )
 
 
 def _is_usable(credential: Credential, principal: Principal, clock: Clock) -> bool:

@@ -67,7 +67,8 @@ def _is_admin(policy: Policy, by: Identity) -> bool:
 
 def _check_capability(capability: str, path: str) -> str:
     if capability not in NARROWING_CAPABILITIES:
-        raise InvalidRequest(f"`{path}` is no capability.")
+        known = ", ".join(sorted(NARROWING_CAPABILITIES))
+        raise InvalidRequest(f'`{path}` is "{capability}", which is no capability. There are {known}.')
     return capability
 
 

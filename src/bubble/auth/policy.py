@@ -54,7 +54,8 @@ class Policy:
                 raise ValueError(f"role `{name}` is built in")
             unknown = sorted(set(capabilities) - _OWNER)
             if unknown:
-                raise ValueError(f"role `{name}` names unknown capability `{unknown[0]}`")
+                known = ", ".join(sorted(_OWNER))
+                raise ValueError(f"role `{name}` names unknown capability `{unknown[0]}`; it may have {known}")
             roles[name] = frozenset(capabilities)
         return cls(MappingProxyType(roles))
 

@@ -67,7 +67,7 @@ def limit_of(secret: str) -> int | None:
 def check_admin_token(text: str) -> str:
     """`text` as an admin token of the operator's choice. Raises `ValueError` if it is too short, too long or cannot be sent in a header."""
     if not MIN_ADMIN_TOKEN <= len(text) <= MAX_BEARER:
-        raise ValueError(f"BUBBLE_ADMIN_TOKEN must have at least {MIN_ADMIN_TOKEN} characters.")
+        raise ValueError(f"The admin token must have at least {MIN_ADMIN_TOKEN} characters.")
     if not all("!" <= character <= "~" for character in text):
-        raise ValueError("BUBBLE_ADMIN_TOKEN must consist of visible ASCII characters without spaces.")
+        raise ValueError("The admin token must consist of visible ASCII characters without spaces.")
     return text

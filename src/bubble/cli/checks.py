@@ -28,6 +28,7 @@ __all__ = ["Finding", "local_findings", "server_findings"]
 State = Literal["ok", "warning", "failed", "skipped"]
 _PROTOCOL: Final = "1"
 _LOW_SPACE: Final = 256 * 1024 * 1024
+_OF_A_PROXY: Final = frozenset({502, 503, 504})
 _CLOCK_TOLERANCE: Final = 5.0
 _SLOW_FSYNC: Final = 0.1
 
@@ -158,6 +159,12 @@ async def server_findings(target: Target) -> list[Finding]:
                 _failed(
                     "server",
                     f"{target.url} does not answer ({reason}): start it with `bubble serve`, or log in elsewhere.",
+                )
+            ]
+        if "bubble-protocol-version" not in ready.headers and ready.status_code not in _OF_A_PROXY:
+            return [
+                _failed(
+                    "server", f"{target.url} answers, but what answers there is no Bubble server: check the address."
                 )
             ]
         findings = [

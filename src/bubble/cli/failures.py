@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import traceback
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import typer
+
+if TYPE_CHECKING:
+    from bubble.protocol.errors import BubbleError
 
 __all__ = ["CommandError", "UsageProblem", "exit_code_of", "explain", "sentence_of"]
 
@@ -16,11 +20,14 @@ USAGE: Final = 2
 
 _REMEDIES: Final = {
     "unauthenticated": "Log in with `bubble login URL`, or set BUBBLE_TOKEN.",
-    "forbidden": "Ask an owner of the thread or an administrator for the role that has it.",
     "rate_limited": "Wait a moment and try again.",
     "unavailable": "See whether the server runs with `bubble doctor`.",
     "internal": "The server's log has the details.",
 }
+
+#: How the client ends the message about an answer that is not Bubble's.
+_FOREIGN: Final = "not as a Bubble server does."
+_LACKED: Final = re.compile(r'lacks "[\w.]+"(?P<thread> on thread )?')
 
 
 class CommandError(Exception):
@@ -52,7 +59,7 @@ def sentence_of(error: BaseException) -> str:
     if isinstance(error, CommandError):
         return str(error)
     if isinstance(error, BubbleError):
-        return f"{error.message} {_REMEDIES.get(error.code, '')}".rstrip()
+        return f"{error.message} {_remedy_of(error)}".rstrip()
     if isinstance(error, typer.TyperException):
         return _sentence_of_usage(error)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
@@ -60,6 +67,19 @@ def sentence_of(error: BaseException) -> str:
     if isinstance(error, OSError):
         return _sentence_of_os_error(error)
     return f"This should not have happened ({type(error).__name__}: {error}); BUBBLE_DEBUG=1 shows where."
+
+
+def _remedy_of(error: BubbleError) -> str:
+    if error.message.endswith(_FOREIGN) and error.code != "unavailable":  # that one is a proxy's word
+        return "What answers there is no Bubble server: check the address."
+    if error.code != "forbidden":
+        return _REMEDIES.get(error.code, "")
+    lacked = _LACKED.search(error.message)
+    if lacked is None:  # not a matter of rights that somebody could give
+        return ""
+    if lacked["thread"]:
+        return "Ask an owner of the thread or an administrator for the role that has it."
+    return "This needs an administrator."
 
 
 def _first_of(error: BaseException) -> BaseException:

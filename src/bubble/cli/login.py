@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubble.cli.failures import UsageProblem
+from bubble.cli.failures import CommandError, UsageProblem
 from bubble.cli.output import JsonOption, note, say, show_fields, show_table, write_json
 from bubble.cli.profiles import (
     Profile,
@@ -19,6 +19,7 @@ from bubble.cli.profiles import (
     save_profiles,
 )
 from bubble.cli.remote import connected, run_async
+from bubble.protocol.errors import Unauthenticated
 
 if TYPE_CHECKING:
     from bubble.protocol.resources import Principal
@@ -72,7 +73,12 @@ def _log_in(url: str, *, token: str | None, name: str | None) -> None:
         raise UsageProblem(
             "No token was given: `bubble serve` prints one at its first start, `bubble tokens mint` makes more."
         )
-    principal = run_async(_ask(url, secret))
+    try:
+        principal = run_async(_ask(url, secret))
+    except Unauthenticated as error:
+        raise CommandError(
+            f"{error.message} See whether the token is whole and of this server, or mint another one."
+        ) from None
     profile = Profile(url=url, token=secret, principal_id=principal.principal_id)
     path = save_profiles(load_profiles().having(name, profile))
     say(f"You are {principal.principal_id} ({principal.display_name}) on {url}.")

@@ -42,7 +42,7 @@ def refuse_unknown_variables(model: type[BaseModel], environment: Mapping[str, s
             continue
         if any(name.startswith(f"{group}__") for group in known if _is_open(model, known[group])):
             continue
-        raise SettingsError(f"The variable {variable} is no option{_guess(name, known)}.")
+        raise SettingsError(f"The variable {variable} is no option{_guess(name, known)}")
 
 
 def _is_open(model: type[BaseModel], name: str) -> bool:
@@ -52,7 +52,7 @@ def _is_open(model: type[BaseModel], name: str) -> bool:
 
 def _guess(name: str, known: Mapping[str, object]) -> str:
     close = difflib.get_close_matches(name, known, n=1)
-    return f"; did you mean {close[0]}?" if close else ""
+    return f". Did you mean `{close[0]}`?" if close else "."
 
 
 def option_names(model: type[BaseModel], prefix: str = "") -> Iterator[str]:
@@ -114,6 +114,6 @@ def explain(error: ValidationError, model: type[BaseModel], given: Mapping[str, 
     source = given.get(name)
     where = f" (from {source})" if source else ""
     if first["type"] == "extra_forbidden":
-        return f"`{name}`{where} is no option{_guess(name, dict.fromkeys(option_names(model)))}."
+        return f"`{name}`{where} is no option{_guess(name, dict.fromkeys(option_names(model)))}"
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"`{name}`{where}: {message}." if name else f"{message}."

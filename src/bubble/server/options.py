@@ -31,9 +31,14 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
 
 
 def _seconds(value: object) -> object:
-    if isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
+    if not isinstance(value, str):
+        return value
+    if match := _DURATION.fullmatch(value.strip()):
         return float(match.group(1)) * _UNITS[match.group(2)]
-    return value
+    try:
+        return float(value)
+    except ValueError:
+        raise ValueError("must be seconds, or a number with a unit: `500ms`, `90s`, `15m`, `1h`, `30d`") from None
 
 
 def _several(value: object) -> object:

@@ -16,6 +16,13 @@ function offer() {
   (code ? button : token).focus();
 }
 
+async function reason(answer) {
+  const said = code && answer.status === 401
+    ? "This link was used before, or is too old."
+    : await answer.json().then(({ message }) => message, () => `The server answered ${answer.status}.`);
+  return code ? `${said} Ask for another link, or paste a token.` : said;
+}
+
 form.addEventListener("submit", async (event) => {
   event.preventDefault();
   button.disabled = true;
@@ -30,9 +37,7 @@ form.addEventListener("submit", async (event) => {
       location.replace("./");
       return;
     }
-    problem.textContent = code
-      ? "This link was used before, or is too old. Ask for another one, or use a token."
-      : (await answer.json()).message;
+    problem.textContent = await reason(answer);
     code = null;
     offer();
   } catch {
