@@ -30,6 +30,7 @@ from bubble.hub.encodings import WEBSOCKET_FRAMES, Chunk, Encoding, websocket_fr
 from bubble.server.http_protocol import refusal
 from bubble.server.websocket.fragments import Fragments
 from bubble.server.websocket.masking import apply_mask
+from bubble.server.websocket.nobody import NO_RECEIVER, NOBODY
 from bubble.server.websocket.socket import Receiver
 
 __all__ = ["EXTENSION", "BubbleWebSocketProtocol"]
@@ -51,44 +52,6 @@ _FRAMES_PER_TURN: Final = 128  # for the core
 _ASKED: Final = 1
 _PONGS: Final = 2
 _TURN: Final = 4
-
-
-class _Nobody:
-    """Stands where uvicorn keeps a queue, an event and a timer that an attached connection has no use for."""
-
-    def put_nowait(self, message: object) -> None:
-        """The receiver was told."""
-
-    def set(self) -> None:
-        """Nobody waits."""
-
-    def cancel(self) -> None:
-        """Nothing runs."""
-
-
-class _NoReceiver:
-    """Takes the place of a receiver that was told the end."""
-
-    max_message = 0
-
-    def message(self, text: bytes) -> None:
-        """Too late."""
-
-    def binary(self, data: bytes) -> None:
-        """Too late."""
-
-    def oversized(self, size: int) -> None:
-        """Too late."""
-
-    def drained(self) -> None:
-        """Nothing more is written."""
-
-    def gone(self) -> None:
-        """Told already."""
-
-
-_NOBODY: Final = _Nobody()
-_NO_RECEIVER: Final = _NoReceiver()
 
 
 class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
@@ -136,16 +99,16 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def _let_go(self) -> None:
         """Forgets what only the handshake and an ASGI endpoint need: an idle connection should cost little."""
-        self.queue = cast("asyncio.Queue[ASGIReceiveEvent]", _NOBODY)
-        self.writable = cast("asyncio.Event", _NOBODY)
+        self.queue = cast("asyncio.Queue[ASGIReceiveEvent]", NOBODY)
+        self.writable = cast("asyncio.Event", NOBODY)
         self.close_timer = cast(
-            "asyncio.TimerHandle", _NOBODY
+            "asyncio.TimerHandle", NOBODY
         )  # its being set keeps uvicorn from closing when the endpoint returns
         del self.scope, self.request, self.response
         self._rest_core()
 
     def _leave(self) -> None:
-        receiver, self._receiver = self._receiver, _NO_RECEIVER
+        receiver, self._receiver = self._receiver, NO_RECEIVER
         if receiver is not None:
             receiver.gone()
 
