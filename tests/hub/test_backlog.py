@@ -12,9 +12,10 @@ from bubble.hub import JSON_MESSAGES, SERVER_SENT_EVENTS, Hub
 from bubble.hub.backlog import READ_BYTES, Backlogs
 from bubble.hub.tail import SLICE_BYTES, Tail
 from bubble.hub.tasks import TaskOwner
+from bubble.hub.waiting import HeldPage
 from bubble.protocol.errors import Unavailable
 from bubble.store.memory import MemoryStore
-from tests.hub.sinks import OWNER, RecordingSink, connect, make_thread, part
+from tests.hub.sinks import OWNER, RecordingSink, connect, identity, make_thread, part
 
 pytestmark = pytest.mark.anyio
 
@@ -106,6 +107,8 @@ async def test_slices_that_the_tail_let_go_are_still_shared(tasks: TaskOwner) ->
     events = _Events()
     texts = await events.read(THREAD, from_seq=1, to_seq=400, limit=400, max_bytes=10**6)
     tail = Tail(THREAD, Backlogs(events, tasks).open(THREAD), max_events=200, max_bytes=10**6)
+    guard = Policy().guard(identity(OWNER))
+    tail.members.update(HeldPage(tail, 10**6, guard) for _ in range(2))
     tail.learn(head=0, grant_version=1)
     tail.learn(head=200, grant_version=1, texts=texts[:200])
     first = tail.chunk(JSON_MESSAGES, 1)
@@ -113,6 +116,14 @@ async def test_slices_that_the_tail_let_go_are_still_shared(tasks: TaskOwner) ->
     assert tail.first_kept == 201
     assert first is not None
     assert tail.chunk(JSON_MESSAGES, 1) is first
+
+
+async def test_for_a_reader_that_is_alone_nothing_is_kept(tasks: TaskOwner) -> None:
+    tail = Tail(THREAD, Backlogs(_Events(), tasks).open(THREAD), max_events=10, max_bytes=10_000)
+    tail.learn(head=5_000, grant_version=1)
+    tail.members.add(HeldPage(tail, 10**6, Policy().guard(identity(OWNER))))
+    assert await tail.read(JSON_MESSAGES, 1) is not None
+    assert tail.backlog.size == 0
 
 
 async def test_a_closed_backlog_serves_nothing_and_keeps_nothing_of_a_read_under_way(tasks: TaskOwner) -> None:

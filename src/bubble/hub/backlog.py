@@ -107,10 +107,10 @@ class Backlog:
         self._owner.used(self)
         return held.after(from_seq)
 
-    async def read(self, encoding: Encoding, from_seq: int, *, to_seq: int) -> Chunk | None:
+    async def read(self, encoding: Encoding, from_seq: int, *, to_seq: int, keep: bool = True) -> Chunk | None:
         """The next slice, from a read that all share who need it; None if there is nothing.
 
-        The caller may have everything up to `to_seq`. Raises what the store raises.
+        The caller may have everything up to `to_seq`. Where others may come for it, `keep` it. Raises what the store raises.
         """
         nearby = self._nearby(encoding, from_seq)
         if nearby is not None:
@@ -118,7 +118,7 @@ class Backlog:
         found = self.find(encoding, from_seq)
         if found is not None or self._is_closed:
             return found
-        return await asyncio.shield(self._begin(encoding, from_seq, to_seq))
+        return await asyncio.shield(self._begin(encoding, from_seq, to_seq, keep=keep))
 
     def keep(self, encoding: Encoding, chunk: Chunk) -> None:
         """Holds a slice for those who come later."""
@@ -150,15 +150,15 @@ class Backlog:
                 return reading
         return None
 
-    def _begin(self, encoding: Encoding, from_seq: int, to_seq: int) -> asyncio.Future[Chunk | None]:
+    def _begin(self, encoding: Encoding, from_seq: int, to_seq: int, *, keep: bool) -> asyncio.Future[Chunk | None]:
         reading = self._reads.get((encoding, from_seq))
         if reading is None:
             reading = self._reads[encoding, from_seq] = asyncio.get_running_loop().create_future()
-            self._owner.tasks.spawn(self._fill(reading, encoding, from_seq, to_seq))
+            self._owner.tasks.spawn(self._fill(reading, encoding, from_seq, to_seq, keep=keep))
         return reading
 
     async def _fill(
-        self, reading: asyncio.Future[Chunk | None], encoding: Encoding, from_seq: int, to_seq: int
+        self, reading: asyncio.Future[Chunk | None], encoding: Encoding, from_seq: int, to_seq: int, *, keep: bool
     ) -> None:
         try:
             texts = await self._owner.store.read(
@@ -167,7 +167,8 @@ class Backlog:
             chunk = None
             if texts:
                 chunk = Chunk(encoding.encode(self._thread_id, texts), next_seq=from_seq + len(texts))
-                self.keep(encoding, chunk)
+                if keep:
+                    self.keep(encoding, chunk)
             reading.set_result(chunk)
         except BubbleError as error:
             reading.set_exception(error)
