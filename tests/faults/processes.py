@@ -14,6 +14,8 @@ from pathlib import Path
 
 import anyio
 
+from tests.docs.ports import free_ports
+
 __all__ = ["ServerProcess"]
 
 PATIENCE = 60.0
@@ -24,7 +26,7 @@ class ServerProcess:
 
     def __init__(self, directory: Path) -> None:
         self.admin_token = secrets.token_urlsafe(32)
-        self.port = 0
+        self.port = free_ports(1)[0]  # a port that no connection is given while the server is down
         self._directory = directory
         self._process: asyncio.subprocess.Process | None = None
 
