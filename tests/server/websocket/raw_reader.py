@@ -16,6 +16,7 @@ class RawReader:
     def __init__(self, port: int, *, receive_buffer: int = 16 * 1024) -> None:
         self._socket = sockets.socket()
         self._socket.setsockopt(sockets.SOL_SOCKET, sockets.SO_RCVBUF, receive_buffer)
+        self._socket.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
         self._socket.settimeout(0)
         self._port = port
         self._buffer = b""
@@ -53,6 +54,18 @@ class RawReader:
             if payload.startswith(b'{"type":"thread.event"'):
                 found.append(int(payload.partition(b'"seq":')[2].partition(b",")[0]))
         return found
+
+    async def bytes_until(self, end: bytes) -> bytes:
+        """Everything up to and with `end`, which must be the last thing that is on its way."""
+        received = [self._buffer[self._at :]]
+        self._buffer, self._at = b"", 0
+        async with asyncio.timeout(20):
+            while not received[-1].endswith(end):
+                tail = received[-1][-len(end) :]
+                received.append(await asyncio.get_running_loop().sock_recv(self._socket, 1024 * 1024))
+                if (tail + received[-1]).endswith(end):
+                    break
+        return b"".join(received)
 
     async def close_code(self) -> int:
         """Reads on until the server closes."""
