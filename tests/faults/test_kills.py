@@ -13,6 +13,7 @@ import random
 import signal
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 from pathlib import Path
 
 import httpx2
@@ -163,25 +164,29 @@ def _verify(events: list[dict[str, object]], acknowledged: dict[int, str], sent:
 async def test_no_acknowledged_event_is_lost_or_doubled_by_kills(tmp_path: Path) -> None:
     print(f"BUBBLE_SEED={SEED}")  # noqa: T201 - a failure must be repeatable
     chance = random.Random(SEED)  # noqa: S311 - not for secrets
-    ledger = Ledger(tmp_path / "ledger")
     async with ServerProcess.running(tmp_path) as server:
-        work = Workload(server, ledger)
-        await work.prepare()
-        work.up.set()
-        async with asyncio.TaskGroup() as writers:
-            for number in range(WRITERS):
-                writers.create_task(work.write_over_http(f"http{number}"))
-            writers.create_task(work.write_over_websocket("ws"))
-            for kill in range(KILLS):
-                await work.some_acknowledgements(1)
-                await asyncio.sleep(chance.uniform(0, LONGEST_LIFE))  # the moment of the kill is what is random here
-                work.up.clear()
-                await server.stop(signal.SIGKILL)
-                await server.start()
-                work.up.set()
-                if kill % 25 == 24:
-                    _verify(await _stored(server), ledger.read(), work.sent)
-            work.stop()
-        _verify(await _stored(server), ledger.read(), work.sent)
-        assert set(ledger.read().values()) == work.sent, "a writer gave up"
-    ledger.close()
+        with closing(Ledger(tmp_path / "ledger")) as ledger:
+            await _kill_and_verify(server, ledger, chance)
+
+
+async def _kill_and_verify(server: ServerProcess, ledger: Ledger, chance: random.Random) -> None:
+    work = Workload(server, ledger)
+    await work.prepare()
+    work.up.set()
+    async with asyncio.TaskGroup() as writers:
+        for number in range(WRITERS):
+            writers.create_task(work.write_over_http(f"http{number}"))
+        writers.create_task(work.write_over_websocket("ws"))
+        for kill in range(KILLS):
+            await work.some_acknowledgements(1)
+            await asyncio.sleep(chance.uniform(0, LONGEST_LIFE))  # the moment of the kill is what is random here
+            work.up.clear()
+            await server.stop(signal.SIGKILL)
+            await server.start()
+            work.up.set()
+            if kill % 25 == 24:
+                acknowledged = ledger.read()  # before the log is read: the writers go on
+                _verify(await _stored(server), acknowledged, work.sent)
+        work.stop()
+    _verify(await _stored(server), ledger.read(), work.sent)
+    assert set(ledger.read().values()) == work.sent, "a writer gave up"
