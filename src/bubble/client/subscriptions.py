@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
@@ -20,7 +21,7 @@ from bubble.protocol.resources import Grant
 __all__ = ["GrantsSubscription", "ThreadSubscription"]
 
 
-class _Subscription:
+class _Subscription(ABC):
     """Entering waits until the server confirmed: `retry_for` seconds where it cannot be reached, `timeout` where it does not answer."""
 
     def __init__(self, sockets: Sockets, *, retry_for: float, timeout: float) -> None:
@@ -57,8 +58,9 @@ class _Subscription:
         if news.error is not None:
             raise news.error
 
+    @abstractmethod
     def _detach(self) -> None:
-        raise NotImplementedError
+        """Follows no more."""
 
 
 class ThreadSubscription(_Subscription):

@@ -87,6 +87,7 @@ def _decode_with_surrogates(
     if sum(bisect_left(offsets, end) - bisect_left(offsets, first) for first, end in raws.values()) < len(offsets):
         raise InvalidRequest(f"`{path}` has a lone surrogate outside of a payload.")
     for name, (first, end) in raws.items():
+        # The decoder is generic; that it decodes structs is what `raw_members` is about.
         msgspec.structs.force_setattr(value, name, msgspec.Raw(text[first:end]))  # type: ignore[arg-type]
     return value
 

@@ -29,6 +29,7 @@ class BubbleHttpProtocol(HttpToolsProtocol):
     _in_headers = False
     _header_bytes = 0
 
+    # asyncio hands every stream protocol a `Transport`, while the base class is typed for `BaseTransport`.
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._arm()
@@ -66,6 +67,7 @@ class BubbleHttpProtocol(HttpToolsProtocol):
         super().handle_websocket_upgrade()
         # The socket lives on without this object; without these it goes at once, and does not wait for the garbage collector.
         del self.scope, self.headers
+        # Declared as always there, which it need not be any more: nothing is parsed after the upgrade.
         self.parser = None  # type: ignore[assignment]
 
     def send_400_response(self, msg: str) -> None:
