@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket as sockets
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -168,6 +169,8 @@ async def serving(*, skin: str = "direct", store: BubbleStore | None = None, **o
         access_log=False,
     )
     listening = config.bind_socket()
+    # asyncio does so only where the socket names TCP as its protocol; this one says 0, and accepted ones are like it.
+    listening.setsockopt(sockets.IPPROTO_TCP, sockets.TCP_NODELAY, 1)
     port = listening.getsockname()[1]
     async with app, httpx2.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=SECONDS) as http:
         server = uvicorn.Server(config)
