@@ -471,3 +471,10 @@ async def test_presence_tells_who_is_connected_and_forgets_who_left() -> None:
                 pass
         await hub.close()
         assert renewed.get_nowait() == []
+
+
+async def test_a_hub_that_drains_takes_no_more_connections(hub: Hub) -> None:
+    hub.drain()
+    with pytest.raises(Unavailable):
+        connect(hub, OWNER)
+    assert hub.statistics().connections == 0

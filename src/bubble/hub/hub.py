@@ -41,6 +41,8 @@ POLL_SECONDS = 1.0
 PRESENCE_SECONDS = 30.0
 PRESENCE_VALID_MS = 90_000
 
+DRAINING = "This server is shutting down."
+
 FindInvalid = Callable[[Collection[Identity]], Awaitable[Collection[Identity]]]
 
 
@@ -90,6 +92,7 @@ class Hub:
         self._sweep_now = asyncio.Event()
         self._presence_now = asyncio.Event()
         self._unlisten: Callable[[], None] | None = None
+        self._is_draining = False
 
     async def start(self) -> None:
         """Begins to listen and to sweep."""
@@ -110,9 +113,10 @@ class Hub:
                 await self.store.renew_presence(self.node, [], valid_ms=PRESENCE_VALID_MS)
 
     def drain(self) -> None:
-        """Tells every connection to come back elsewhere."""
+        """Tells every connection to come back elsewhere, and takes no more of them."""
+        self._is_draining = True
         for connection in list(self._connections):
-            connection.sink.end(Unavailable("This server is shutting down."))
+            connection.sink.end(Unavailable(DRAINING))
             connection.close()
 
     def statistics(self) -> HubStatistics:
@@ -137,7 +141,12 @@ class Hub:
     # --- connections ------------------------------------------------------------------------------------------------------------
 
     def connect(self, sink: Sink, identity: Identity) -> Connection:
-        """A connection for a peer with this identity."""
+        """A connection for a peer with this identity; `Unavailable` on a hub that drains.
+
+        Whoever was let in just before, and would connect just after, could otherwise hold up the shutdown.
+        """
+        if self._is_draining:
+            raise Unavailable(DRAINING)
         connection = Connection(
             self, sink, identity, self._policy.guard(identity), max_subscriptions=self._limits.subscriptions
         )
