@@ -35,7 +35,7 @@ bench: $(VENV)/.dev  ## the figures
 	$(BIN)/python -m bench
 
 faults: $(VENV)/.dev  ## kill the server KILLS times at random moments; nothing may be lost or doubled
-	BUBBLE_KILLS=$(KILLS) $(BIN)/python -m pytest tests/faults --timeout 0 --session-timeout 0
+	BUBBLE_KILLS=$(KILLS) $(BIN)/python -m pytest tests/faults --timeout 0 --session-timeout 864000
 
 dist: $(VENV)/.dev  ## the wheel and the source archive, in dist/
 	$(BIN)/python -m build --no-isolation

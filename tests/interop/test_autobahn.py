@@ -13,8 +13,8 @@ import pytest
 kosoku = pytest.importorskip("kosoku")
 
 ROOT = Path(__file__).parents[2]
-# 9 is about limits and speed, 12 and 13 about compression, which is not offered: `BUBBLE_AUTOBAHN=all` runs them too.
-EXCLUDED = [] if os.environ.get("BUBBLE_AUTOBAHN") == "all" else ["9.*", "12.*", "13.*"]
+# About compression, which is not offered.
+EXCLUDED = ["12.*", "13.*"]
 
 
 @pytest.fixture(scope="module")
