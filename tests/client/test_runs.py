@@ -344,7 +344,7 @@ async def test_watches_end_with_the_last_run_that_needs_them(bubble_client: Bubb
         async with bubble_client.run(thread_id, watch_interrupts=True):
             pass
         tasks.append(len(asyncio.all_tasks()))
-    assert bubble_client._interrupts._threads == {}
+    assert bubble_client._listening._threads == {}
     assert tasks[-1] <= tasks[0]
 
 

@@ -17,10 +17,11 @@ from bubble.client.backoff import Backoff
 from bubble.client.events import AnyEvent, EventLog, Unknown
 from bubble.client.follower import Follower
 from bubble.client.http import HttpClient
-from bubble.client.interrupts import InterruptWatch
+from bubble.client.listening import Listening
 from bubble.client.listing import Listing
 from bubble.client.paths import server_url
 from bubble.client.runs import Run, RunServices
+from bubble.client.sizes import Sizes
 from bubble.client.socket import SupervisedSocket
 from bubble.client.sockets import Sockets
 from bubble.client.subscriptions import GrantsSubscription, ThreadSubscription
@@ -103,7 +104,11 @@ class BubbleConnection:
         self._threads = Threads(self._http)
         self._events = EventLog(self._http)
         self._administration = Administration(self._http)
-        self._interrupts = InterruptWatch(lambda thread_id, seq: self.subscribe_thread(thread_id, from_seq=seq))
+        self._sizes = Sizes(self.protocol)
+        self._listening = Listening(
+            lambda thread_id, seq: self.subscribe_thread(thread_id, from_seq=seq),
+            lambda thread_id, seq: self.iter_events(thread_id, from_seq=seq),
+        )
         self._principal_id: str | None = None
         self._stack = AsyncExitStack()
 
@@ -273,7 +278,11 @@ class BubbleConnection:
         """A run as a block of code, finished however the block is left. `watch_interrupts` sets `run.interrupted` on request."""
         return Run(
             RunServices(
-                principal_id=self._own_id, events=self._events, sockets=self._sockets, interrupts=self._interrupts
+                principal_id=self._own_id,
+                events=self._events,
+                sockets=self._sockets,
+                listening=self._listening,
+                sizes=self._sizes,
             ),
             thread_id=check_name(thread_id, path="thread_id"),
             run_id=None if run_id is None else check_run_id(run_id, path="run_id"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -12,21 +12,26 @@ from typing import Self
 from msgspec import UNSET, Raw, UnsetType
 
 from bubble.client.events import AnyEvent, EventLog
-from bubble.client.interrupts import InterruptWatch
+from bubble.client.hearing import Hearing, RunInterrupted
+from bubble.client.listening import Listening
 from bubble.client.outbox import Outbox
+from bubble.client.sizes import Sizes
 from bubble.client.sockets import Sockets
+from bubble.client.speech import Speech
 from bubble.client.supervision import beside, finish_despite_cancellation
-from bubble.protocol.errors import BubbleError, Conflict, Unavailable
+from bubble.client.tool_calls import CallServices
+from bubble.protocol.errors import BubbleError, Conflict, InvalidRequest, Unavailable
 from bubble.protocol.events import (
     EncodedEvent,
     MessagePart,
     Outcome,
     PartVersion,
     RunFinished,
-    RunInterruptRequested,
     RunKind,
     RunStarted,
     SequencedEvent,
+    ToolCallApproval,
+    ToolCallResult,
     encoded,
     raw,
 )
@@ -48,14 +53,16 @@ class RunServices:
     principal_id: Callable[[], Awaitable[str]]
     events: EventLog
     sockets: Sockets
-    interrupts: InterruptWatch
+    listening: Listening
+    sizes: Sizes
 
 
-class Run:
+class Run(Speech):
     """One run (spec 1, "Run Lifecycle"). Made by `BubbleConnection.run`; use as `async with`.
 
     What is said goes out in order, in the background, each event exactly once; `flush` waits until it is durable, and so does leaving the
-    block. The outcome is `success`, `failed` if an exception leaves the block, `interrupted` if it is cancelled or `interrupted` is set.
+    block. The outcome is `success`, `failed` if an exception leaves the block or an error was said, `interrupted` if it is cancelled or
+    `interrupted` is set. `RunInterrupted` leaves the block and goes no further.
     """
 
     def __init__(
@@ -68,9 +75,11 @@ class Run:
         snapshot_seq: int | None = None,
         watch_interrupts: bool = False,
     ) -> None:
+        super().__init__(sizes=services.sizes)
         self.thread_id = thread_id
         self.run_id = new_id() if run_id is None else run_id
-        self.interrupted = asyncio.Event()
+        self._hearing = Hearing(self.run_id)
+        self.interrupted = self._hearing.interrupted
         self._services = services
         self._kind: RunKind | UnsetType = UNSET if kind is None else kind
         self._snapshot_seq: int | UnsetType = UNSET if snapshot_seq is None else snapshot_seq
@@ -79,8 +88,9 @@ class Run:
         self._principal_id = ""
         self._started_seq = 0
         self._finished = False
-        self._texts = 0
-        self._open_text: str | None = None
+        self._said_error = False
+        self._listens = False
+        self._beginning_to_listen = asyncio.Lock()
         self._stack = AsyncExitStack()
         self._silence: asyncio.TimerHandle | None = None
 
@@ -91,39 +101,24 @@ class Run:
 
     # --- what is said -----------------------------------------------------------------------------------------------------------
 
-    async def text(self, delta: str) -> None:
-        """Says a piece of text. Pieces in a row are one text part of the message.
-
-        Waits only while much is on the way. Raises `Conflict` after the end of the run, and whatever appending raised meanwhile.
-        """
-        if self._open_text is None:
-            self._texts += 1
-            self._open_text = f"text-{self._texts}"
-            await self._say({"type": "text-start", "id": self._open_text})
-        await self._say({"type": "text-delta", "id": self._open_text, "delta": delta})
-
-    async def part(self, chunk: Mapping[str, object] | Raw, *, version: PartVersion = "ai-sdk-v6") -> None:
-        """Says one chunk of the vocabulary `version`; a `Raw` goes out with the bytes it has. Raises like `text`, and `InvalidRequest`."""
-        await self._end_text()
-        await self._say(chunk, version=version)
+    async def error(self, text: str) -> None:
+        """Says that something went wrong. The run then ends as `failed`, unless `finish` is told another outcome."""
+        await super().error(text)
+        self._said_error = True
 
     async def flush(self) -> None:
         """Returns once everything said so far is durable. Raises whatever appending raised."""
         await self._outbox.drain()
 
-    def observe(self, event: SequencedEvent) -> None:
-        """Sets `interrupted` if the event asks this run to stop: for those who follow the thread anyway."""
-        asked = event.event
-        if isinstance(asked, RunInterruptRequested) and asked.run_id == self.run_id:
-            self.interrupted.set()
-
-    async def finish(self, *, outcome: Outcome = "success") -> None:
-        """Ends the run now, durably. Leaving the block afterwards does nothing more."""
+    async def finish(self, *, outcome: Outcome | None = None) -> None:
+        """Ends the run now, durably. Leaving the block afterwards does nothing more. Without `outcome` it is `success`, or `failed` if
+        an error was said.
+        """
         if self._finished:
             return
-        end = RunFinished(principal_id=self._principal_id, run_id=self.run_id, outcome=outcome)
+        end = RunFinished(principal_id=self._principal_id, run_id=self.run_id, outcome=outcome or self._said_outcome())
         try:
-            await self._end_text()
+            await self.end_block()
             await self._outbox.put(encoded(end))
             await self._outbox.drain()
         except Exception as failure:
@@ -136,17 +131,41 @@ class Run:
         finally:
             self._finished = True
 
-    async def _end_text(self) -> None:
-        if self._open_text is not None:
-            ended, self._open_text = self._open_text, None
-            await self._say({"type": "text-end", "id": ended})
-
     async def _say(self, chunk: Mapping[str, object] | Raw, *, version: PartVersion = "ai-sdk-v6") -> None:
         if self._finished:
             raise Conflict("The run has finished.", details={"runId": self.run_id, "state": "finished"})
-        part = chunk if isinstance(chunk, Raw) else raw(chunk)
-        event = MessagePart(principal_id=self._principal_id, run_id=self.run_id, part=part, version=version)
-        await self._outbox.put(encoded(event))
+        event = MessagePart(principal_id=self._principal_id, run_id=self.run_id, part=_raw(chunk), version=version)
+        ready = encoded(event)
+        await self._sizes.check_event(ready.text, what=_name_of(chunk))
+        await self._outbox.put(ready)
+
+    def _said_outcome(self) -> Outcome:
+        return "failed" if self._said_error else "success"
+
+    # --- what is heard ----------------------------------------------------------------------------------------------------------
+
+    def observe(self, event: SequencedEvent) -> None:
+        """Takes in what an event says to this run, a request to stop above all: for those who follow the thread anyway."""
+        self._hearing.hear(event)
+
+    def _call_services(self) -> CallServices:
+        return CallServices(say=self._say, approval=self._approval, result=self._result)
+
+    async def _approval(self, tool_call_id: str) -> ToolCallApproval:
+        await self._listen()
+        return await self._hearing.answer(ToolCallApproval, tool_call_id)
+
+    async def _result(self, tool_call_id: str) -> ToolCallResult:
+        await self._listen()
+        return await self._hearing.answer(ToolCallResult, tool_call_id)
+
+    async def _listen(self) -> None:
+        # Nobody can answer what did not arrive: if it cannot, that is said here, where otherwise the wait would never end.
+        await self.flush()
+        async with self._beginning_to_listen:
+            if not self._listens or self._hearing.error is not None:
+                await self._services.listening.begin(self.thread_id, self._hearing, since=self._started_seq)
+                self._listens = True
 
     # --- life -------------------------------------------------------------------------------------------------------------------
 
@@ -154,8 +173,10 @@ class Run:
         if self._principal_id:
             raise RuntimeError("A run is entered once.")
         async with self._stack as stack:
+            stack.push_async_callback(self._services.listening.end, self.thread_id, self._hearing)
             if self._watches_interrupts:
-                await stack.enter_async_context(self._watch())
+                await self._services.listening.begin(self.thread_id, self._hearing)
+                self._listens = True
             await stack.enter_async_context(beside(self._outbox.run()))
             await self._begin()
             stack.callback(self._stop_listening)
@@ -165,7 +186,7 @@ class Run:
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    ) -> bool:
         async with self._stack:
             try:
                 await finish_despite_cancellation(self._finish_after(error), grace=_GRACE)
@@ -173,6 +194,8 @@ class Run:
                 if error is None:
                     raise
                 error.add_note(f"The run could not be finished: {failure}")
+                return False
+        return self._is_only_interrupted(error)
 
     async def _begin(self) -> None:
         # If the caller is cancelled while the answer is on its way, the run may have started: then it has to end as well.
@@ -194,10 +217,12 @@ class Run:
     def _outcome_of(self, error: BaseException | None) -> Outcome:
         if self.interrupted.is_set() or _is_cancellation(error):
             return "interrupted"
-        return "success" if error is None else "failed"
+        return self._said_outcome() if error is None else "failed"
 
-    def _watch(self) -> AbstractAsyncContextManager[None]:
-        return self._services.interrupts.watching(self.thread_id, self.run_id, self.interrupted)
+    def _is_only_interrupted(self, error: BaseException | None) -> bool:
+        if isinstance(error, BaseExceptionGroup):  # from tasks of a group that waited within the run
+            return all(self._is_only_interrupted(each) for each in error.exceptions)
+        return isinstance(error, RunInterrupted) and error.run_id == self.run_id
 
     async def _append_start(self) -> None:
         event = RunStarted(
@@ -223,6 +248,17 @@ class Run:
             self._silence.cancel()
             self._silence = None
         self._services.sockets.release(self)
+
+
+def _raw(chunk: Mapping[str, object] | Raw) -> Raw:
+    try:
+        return chunk if isinstance(chunk, Raw) else raw(chunk)
+    except ValueError as error:
+        raise InvalidRequest(f"`part` is not JSON: {error}.") from None
+
+
+def _name_of(chunk: Mapping[str, object] | Raw) -> str:
+    return "The chunk" if isinstance(chunk, Raw) else f"The part {chunk.get('type') or chunk.get('kind')}"
 
 
 def _is_cancellation(error: BaseException | None) -> bool:
