@@ -112,6 +112,11 @@ async def test_an_answer_that_is_no_bubble_servers_gets_a_type_by_its_status(
         await Wire(httpx2.Response(status, html="<h1>nginx</h1>")).http.send(GET)
 
 
+async def test_a_page_for_people_is_no_success_even_where_no_body_was_expected() -> None:
+    with pytest.raises(InternalError, match="answered 200, and not as a Bubble server does"):
+        await Wire(httpx2.Response(200, html="<h1>Hello</h1>")).http.delete("/v1/threads/t")
+
+
 async def test_a_redirect_names_the_address_to_use() -> None:
     moved = httpx2.Response(308, headers={"Location": "https://elsewhere.test/"})
     with pytest.raises(InvalidRequest, match=r"use that address"):

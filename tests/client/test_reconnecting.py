@@ -23,7 +23,7 @@ from bubble.protocol.errors import (
     Unauthenticated,
     Unavailable,
 )
-from tests.client.peers import Dialogue, Peer, stored
+from tests.client.peers import QUICK, Dialogue, Peer, stored
 
 pytestmark = pytest.mark.anyio
 
@@ -374,4 +374,34 @@ async def test_closing_the_client_ends_what_others_still_read(peer: Peer) -> Non
         await reading
     with pytest.raises(Unavailable, match="closed"):
         await bubble.subscribe_thread("t").__aenter__()
+    await peer.played()
+
+
+async def test_an_outage_is_told_once_with_its_problem_and_once_when_it_is_over(peer: Peer) -> None:
+    told: list[BubbleError | None] = []
+    peer.plays(opens(1, then=cut), cut, cut, opens(2, then=stay))
+    client = BubbleConnection(peer.url, token="t-1", backoff=QUICK, on_outage=told.append)
+    async with client as bubble, bubble.subscribe_thread("t") as events:
+        assert await read(events, 2) == [1, 2]
+    assert [type(each) for each in told] == [Unavailable, type(None)]
+    await peer.played()
+
+
+async def test_a_socket_that_nobody_needs_any_longer_is_no_outage(peer: Peer) -> None:
+    told: list[BubbleError | None] = []
+    peer.plays(opens(1, then=stay))
+    client = BubbleConnection(peer.url, token="t-1", backoff=QUICK, on_outage=told.append)
+    async with client as bubble, bubble.subscribe_thread("t") as events:
+        assert await read(events, 1) == [1]
+    await peer.played()
+    assert told == []
+
+
+async def test_what_was_never_there_is_no_outage(peer: Peer) -> None:
+    told: list[BubbleError | None] = []
+    peer.plays(cut, cut, opens(1, then=stay))
+    client = BubbleConnection(peer.url, token="t-1", backoff=QUICK, on_outage=told.append)
+    async with client as bubble, bubble.subscribe_thread("t") as events:
+        assert await read(events, 1) == [1]
+    assert told == []
     await peer.played()

@@ -14,10 +14,11 @@ from msgspec import UNSET
 from bubble.client import Backoff, BubbleConnection, Run, Socket
 from bubble.client import runs as runs_module
 from bubble.protocol.errors import Conflict, Forbidden, InvalidRequest, NotFound
-from bubble.protocol.events import MessagePart, RunFinished, RunInterruptRequested, RunStarted, SequencedEvent, raw
+from bubble.protocol.events import RunFinished, RunInterruptRequested, RunStarted, SequencedEvent, raw
 from bubble.testing.asgi import StreamingASGITransport
 from bubble.testing.asgi_sockets import asgi_connector
 from bubble.testing.server import BubbleServer
+from tests.client.logs import log_of, outcome_of, parts
 
 pytestmark = pytest.mark.anyio
 
@@ -25,20 +26,6 @@ pytestmark = pytest.mark.anyio
 @pytest.fixture
 async def thread_id(bubble_client: BubbleConnection) -> str:
     return (await bubble_client.create_thread()).thread_id
-
-
-async def log_of(client: BubbleConnection, thread_id: str) -> list[SequencedEvent]:
-    return [event async for event in client.iter_events(thread_id, from_seq=2)]
-
-
-async def outcome_of(client: BubbleConnection, thread_id: str) -> object:
-    [run] = [run async for run in client.list_runs(thread_id)]
-    return run.outcome if run.state == "finished" else run.state
-
-
-def parts(events: list[SequencedEvent]) -> list[object]:
-    decoded = (event.event for event in events)
-    return [httpx2.Response(200, content=bytes(each.part)).json() for each in decoded if isinstance(each, MessagePart)]
 
 
 @pytest.mark.requirement("WS-37")
@@ -64,7 +51,7 @@ async def test_another_chunk_ends_the_text_before_it(bubble_client: BubbleConnec
         await run.part({"type": "start-step"})
         await run.part({"kind": "agent_event", "name": "empty"}, version="bubble-v1")
         await run.text("two")
-    kinds = [each.get("type") or each.get("kind") for each in parts(await log_of(bubble_client, thread_id))]  # type: ignore[attr-defined]
+    kinds = [each.get("type") or each.get("kind") for each in parts(await log_of(bubble_client, thread_id))]
     assert kinds == [
         *("text-start", "text-delta", "text-end", "start-step", "agent_event"),
         *("text-start", "text-delta", "text-end"),
@@ -82,7 +69,7 @@ async def test_an_emoji_that_was_split_in_two_survives(bubble_client: BubbleConn
     async with bubble_client.run(thread_id) as run:
         await run.text("\ud83d")
         await run.text("\ude00")
-    deltas = [each["delta"] for each in parts(await log_of(bubble_client, thread_id)) if "delta" in each]  # type: ignore[operator,index]
+    deltas = [each["delta"] for each in parts(await log_of(bubble_client, thread_id)) if "delta" in each]
     assert deltas == ["\ud83d", "\ude00"]
 
 
@@ -276,7 +263,7 @@ async def test_broken_connections_neither_lose_nor_double_what_a_run_says(
             if number % 7 == 0:
                 await run.flush()
     events = await log_of(bubble_server.admin, thread_id)
-    said = [each["delta"] for each in parts(events) if "delta" in each]  # type: ignore[operator,index]
+    said = [each["delta"] for each in parts(events) if "delta" in each]
     assert said == words
     assert [event.type for event in events].count("run_started") == 1
     assert await outcome_of(bubble_server.admin, thread_id) == "success"
