@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from types import TracebackType
 from typing import Self
@@ -29,6 +29,7 @@ from bubble.client.supervision import beside
 from bubble.client.threads import Threads
 from bubble.client.tokens import TokenProvider, TokenSource
 from bubble.client.transport import Connector, Socket, websocket_connector
+from bubble.protocol.errors import BubbleError
 from bubble.protocol.events import RunKind, SequencedEvent
 from bubble.protocol.identifiers import check_name, check_run_id, check_seq
 from bubble.protocol.limits import Limits
@@ -63,7 +64,9 @@ class BubbleConnection:
     is, for up to `retry_for` seconds; an append always may, by its idempotency key. `timeout` is what one answer may take, in seconds.
 
     Subscriptions share one WebSocket, opened when first needed. Each keeps at most `buffer_events` events and `buffer_bytes` bytes that
-    its reader has not taken. `transport` and `connector` replace the network (see `bubble.testing.asgi`).
+    its reader has not taken. `on_outage` is there to show how it goes: it is called with the problem when that WebSocket is lost, once
+    however long it stays away, and with None when what was followed is followed again. `transport` and `connector` replace the network
+    (see `bubble.testing.asgi`).
     """
 
     def __init__(
@@ -79,6 +82,7 @@ class BubbleConnection:
         buffer_bytes: int = 8 * 1024 * 1024,
         subscriptions_per_socket: int = Limits().subscriptions,
         ssl_context: ssl.SSLContext | None = None,
+        on_outage: Callable[[BubbleError | None], None] | None = None,
         transport: httpx2.AsyncBaseTransport | None = None,
         connector: Connector | None = None,
     ) -> None:
@@ -87,6 +91,7 @@ class BubbleConnection:
         self._retry_for = retry_for
         self._timeout = timeout
         self._backoff = backoff or Backoff()
+        self._on_outage = on_outage
         self._refresh_every = refresh_every
         self._buffer_events = buffer_events
         self._buffer_bytes = buffer_bytes
@@ -129,7 +134,7 @@ class BubbleConnection:
         await self._stack.aclose()
 
     def _new_socket(self) -> SupervisedSocket:
-        return SupervisedSocket(self._open_socket, self._tokens, backoff=self._backoff)
+        return SupervisedSocket(self._open_socket, self._tokens, backoff=self._backoff, on_outage=self._on_outage)
 
     async def _open_socket(self, token: str) -> Socket:
         url = f"ws{self.base_url.removeprefix('http')}/v1/ws"

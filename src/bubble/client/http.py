@@ -227,6 +227,8 @@ class HttpClient:
 
     def _judge(self, response: httpx2.Response) -> Answer | _Failure:
         if response.is_success:
+            if response.content and not _may_be_json(response.headers.get("content-type")):
+                return _Failure(error=self._foreign(response, None))
             return Answer(body=response.content)
         wait = _retry_after(response.headers.get("retry-after"))
         try:
@@ -246,6 +248,10 @@ class HttpClient:
         message = f"{response.request.url.copy_with(query=None)} answered {response.status_code}, and not as a Bubble server does."
         kind = _BY_STATUS.get(response.status_code, InternalError)
         return RateLimited(message, retry_after=wait or 1.0) if kind is RateLimited else kind(message)
+
+
+def _may_be_json(content_type: str | None) -> bool:
+    return content_type is None or content_type.partition(";")[0].strip().lower() == "application/json"
 
 
 def _retry_after(text: str | None) -> float | None:

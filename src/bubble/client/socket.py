@@ -20,6 +20,7 @@ from bubble.client.channels import Channel, ThreadChannel
 from bubble.client.closing import come_back, seconds_in
 from bubble.client.follower import Follower, Gap
 from bubble.client.grants import GrantsChannel
+from bubble.client.outage import Outage
 from bubble.client.supervision import beside
 from bubble.client.tokens import TokenSource
 from bubble.client.transport import Socket, SocketClosed
@@ -72,6 +73,7 @@ class SupervisedSocket:
         monotonic: Callable[[], float] = time.monotonic,
         look_every: float = _LOOK_EVERY,
         answer_within: float = _ANSWER_WITHIN,
+        on_outage: Callable[[BubbleError | None], None] | None = None,
     ) -> None:
         self.last_problem: BubbleError | None = None
         self.connections = 0
@@ -91,6 +93,7 @@ class SupervisedSocket:
         self._sent_token = ""
         self._failures = 0
         self._refusals = 0
+        self._outage = Outage(on_outage)
         tokens.on_change(self._wake.set)
 
     # --- what is wanted ---------------------------------------------------------------------------------------------------------
@@ -206,11 +209,13 @@ class SupervisedSocket:
         self.last_problem = problem if isinstance(problem, BubbleError) else Unavailable(f"{problem}.")
         wait = self._backoff.wait(self._failures)
         self._failures += 1
+        self._outage.begins(self.last_problem)
         _logger.info("%s Trying again in %.1f s.", self.last_problem, wait)
         return wait
 
     def _told_to_wait(self, error: RateLimited) -> float:
         self.last_problem = error
+        self._outage.begins(error)
         return error.retry_after + self._backoff.wait(0)
 
     async def _with_another_token(self, refused: str, error: Unauthenticated) -> float:
@@ -307,6 +312,7 @@ class SupervisedSocket:
                 channel.event(bytes(frame.event))
         elif isinstance(frame, SubscriptionOpened):
             self._refusals = 0
+            self._outage.is_over()
             if (channel := self._threads.get(frame.thread_id)) is not None:
                 channel.opened(frame.through_seq)
         elif isinstance(frame, SubscriptionClosed):
@@ -315,6 +321,7 @@ class SupervisedSocket:
                 channel.closed(error_from_code(frame.reason, message))
         elif isinstance(frame, GrantsSnapshot):
             self._refusals = 0
+            self._outage.is_over()
             self.grants.snapshot(frame)
         elif isinstance(frame, GrantsChanged):
             self.grants.changed(frame)
