@@ -17,7 +17,7 @@ at that moment; without one the caller is trusted (embedded use). Times are mill
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import TracebackType
 from typing import Literal, Self
 
@@ -29,6 +29,7 @@ from bubble.protocol.resources import (
     JoinPolicy,
     Principal,
     PrincipalPage,
+    Run,
     RunPage,
     RunStateName,
     Thread,
@@ -149,6 +150,16 @@ class BubbleStore(ABC):
         Holds at least one event where there is one. Empty for an unknown thread.
         """
 
+    @abstractmethod
+    async def find_events(
+        self, thread_id: str, *, containing: bytes, from_seq: int, to_seq: int, limit: int, max_bytes: int
+    ) -> Sequence[bytes]:
+        """As `read`, but only the wire texts that have `containing` in them.
+
+        All from `from_seq` to `to_seq` are looked at unless `limit` or `max_bytes` ends the answer before, so a caller bounds the work by
+        the range. For what a log holds seldom, and nothing else tells where.
+        """
+
     async def get_event_page(
         self, thread_id: str, *, from_seq: int = 1, to_seq: int | None = None, limit: int = 100
     ) -> EventPage:
@@ -229,8 +240,9 @@ class BubbleStore(ABC):
     async def import_thread(self, new: NewThread, events: Sequence[SequencedEvent]) -> Thread:
         """Creates a thread with exactly `events` (seq dense from 1, createdAt never backwards), runs and grants rebuilt from them.
 
-        `new` writes no events here: principals that exist here, joined and did not leave become participants, those of `new` have their
-        role, `new.creator` is the owner. Without a title in `new` the last one that the events tell is taken.
+        `new` writes no events here: principals that exist here, joined and did not leave become participants (unless
+        `new.keeps_participants` is False), those of `new` have their role, `new.creator` is the owner. Without a title in `new` the last
+        one that the events tell is taken.
         `Conflict` if the id was ever taken; `InvalidRequest` naming the first event that does not fit.
         """
 
@@ -279,6 +291,10 @@ class BubbleStore(ABC):
         limit: int = 100,
     ) -> RunPage:
         """The thread's runs by first seq. `NotFound` for an unknown thread."""
+
+    @abstractmethod
+    async def get_runs(self, thread_id: str, run_ids: Collection[str]) -> Mapping[str, Run]:
+        """Those of `run_ids` that ever started on the thread, by id. `NotFound` for an unknown thread."""
 
     @abstractmethod
     async def finish_lost_runs(self, *, idle_since_ms: int) -> int:

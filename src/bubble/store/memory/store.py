@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Literal, TypeVar
 
 from bubble.protocol.errors import BubbleError, Unavailable
@@ -13,6 +14,7 @@ from bubble.protocol.resources import (
     JoinPolicy,
     Principal,
     PrincipalPage,
+    Run,
     RunPage,
     RunStateName,
     Thread,
@@ -123,14 +125,14 @@ class MemoryStore(BubbleStore):
         thread = self._open.threads.get(thread_id)
         if thread is None:
             return []
-        chosen: list[bytes] = []
-        size = 0
-        for text in thread.texts[from_seq - 1 : min(to_seq, from_seq - 1 + limit)]:
-            size += len(text)
-            if chosen and size > max_bytes:
-                break
-            chosen.append(text)
-        return chosen
+        return _within(thread.texts[from_seq - 1 : min(to_seq, from_seq - 1 + limit)], max_bytes)
+
+    async def find_events(
+        self, thread_id: str, *, containing: bytes, from_seq: int, to_seq: int, limit: int, max_bytes: int
+    ) -> Sequence[bytes]:
+        thread = self._open.threads.get(thread_id)
+        texts = [] if thread is None else islice(thread.texts, from_seq - 1, to_seq)
+        return _within(islice((text for text in texts if containing in text), limit), max_bytes)
 
     async def position(self, thread_id: str) -> Position:
         return self._open.thread(thread_id).position
@@ -219,6 +221,10 @@ class MemoryStore(BubbleStore):
         thread = self._open.thread(thread_id)
         return lists.runs(thread, state=state, principal_id=principal_id, after=after, limit=limit)
 
+    async def get_runs(self, thread_id: str, run_ids: Collection[str]) -> Mapping[str, Run]:
+        thread = self._open.thread(thread_id)
+        return {name: thread.runs[name].resource(thread_id) for name in run_ids if name in thread.runs}
+
     async def finish_lost_runs(self, *, idle_since_ms: int) -> int:
         _ = self._open
         return await self._told(self._threads.finish_lost_runs(idle_since_ms=idle_since_ms))
@@ -292,3 +298,15 @@ class MemoryStore(BubbleStore):
     async def touch_credentials(self, used: Mapping[str, int]) -> None:
         _ = self._open
         self._people.touch(used)
+
+
+def _within(texts: Iterable[bytes], max_bytes: int) -> list[bytes]:
+    """The first of the texts, as many as `max_bytes` hold, but at least one."""
+    chosen: list[bytes] = []
+    size = 0
+    for text in texts:
+        size += len(text)
+        if chosen and size > max_bytes:
+            break
+        chosen.append(text)
+    return chosen

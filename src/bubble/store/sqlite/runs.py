@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from itertools import groupby
 from typing import Final
 
@@ -24,6 +24,7 @@ from bubble.store.sqlite.transaction import Transaction
 __all__ = [
     "advance_cursor",
     "find_lost_runs",
+    "find_runs",
     "finish_lost_runs",
     "forget_absent",
     "forget_keys",
@@ -78,17 +79,29 @@ def list_runs(
     limit: int,
 ) -> RunPage:
     """As `BubbleStore.list_runs`. The activity has to be settled."""
-    key = find_one(db, "SELECT thread_key FROM threads WHERE thread_id = ?", (thread_id,))
-    if key is None:
-        raise thread_not_found(thread_id)
+    key = _key_of(db, thread_id)
     size, start = page_size(limit), decode_cursor(after, tuple[int])
     sql = query("open_runs" if state == "open" else "runs")
-    bindings = (key[0], start[0] if start else 0, principal_id, size + 1)
+    bindings = (key, start[0] if start else 0, principal_id, size + 1)
     rows = find_all(db, sql, bindings if state == "open" else (*bindings, state), _rows)
     return RunPage(
         runs=[row.resource(thread_id) for row in rows[:size]],
         next_after=encode_cursor(rows[size - 1].started_seq) if len(rows) > size else None,
     )
+
+
+def find_runs(db: apsw.Connection, thread_id: str, run_ids: Collection[str]) -> Mapping[str, Run]:
+    """As `BubbleStore.get_runs`. The activity has to be settled."""
+    asked = msgspec.json.encode(list(run_ids)).decode()
+    rows = find_all(db, query("runs_by_id"), (_key_of(db, thread_id), asked), _rows)
+    return {row.run_id: row.resource(thread_id) for row in rows}
+
+
+def _key_of(db: apsw.Connection, thread_id: str) -> int:
+    key = find_one(db, "SELECT thread_key FROM threads WHERE thread_id = ?", (thread_id,))
+    if key is None:
+        raise thread_not_found(thread_id)
+    return int(key[0])
 
 
 def find_lost_runs(db: apsw.Connection, *, idle_since_ms: int, now_ms: int, limit: int) -> Sequence[tuple[str, str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Literal, Self
 
@@ -16,6 +16,7 @@ from bubble.protocol.resources import (
     JoinPolicy,
     Principal,
     PrincipalPage,
+    Run,
     RunPage,
     RunStateName,
     Thread,
@@ -44,7 +45,7 @@ from bubble.store.sqlite import credentials, grants, imports, principals, runs, 
 from bubble.store.sqlite.backup import backup_file
 from bubble.store.sqlite.checking import check_file
 from bubble.store.sqlite.engine import Engine
-from bubble.store.sqlite.reading import read_texts
+from bubble.store.sqlite.reading import find_texts, read_texts
 from bubble.store.sqlite.transaction import Transaction
 
 __all__ = ["SqliteStore"]
@@ -137,6 +138,19 @@ class SqliteStore(BubbleStore):
             read_texts, thread_id, from_seq=from_seq, to_seq=to_seq, limit=limit, max_bytes=max_bytes
         )
 
+    async def find_events(
+        self, thread_id: str, *, containing: bytes, from_seq: int, to_seq: int, limit: int, max_bytes: int
+    ) -> Sequence[bytes]:
+        return await self._engine.read(
+            find_texts,
+            thread_id,
+            containing=containing,
+            from_seq=from_seq,
+            to_seq=to_seq,
+            limit=limit,
+            max_bytes=max_bytes,
+        )
+
     async def position(self, thread_id: str) -> Position:
         known = self._engine.position(thread_id)
         return await self._engine.read(threads.find_position, thread_id) if known is None else known
@@ -219,6 +233,10 @@ class SqliteStore(BubbleStore):
         return await self._engine.read(
             runs.list_runs, thread_id, state=state, principal_id=principal_id, after=after, limit=limit
         )
+
+    async def get_runs(self, thread_id: str, run_ids: Collection[str]) -> Mapping[str, Run]:
+        await self._engine.settle()
+        return await self._engine.read(runs.find_runs, thread_id, run_ids)
 
     async def finish_lost_runs(self, *, idle_since_ms: int) -> int:
         engine = self._engine

@@ -8,7 +8,15 @@ import pytest
 from msgspec import Raw
 
 from bubble.protocol.errors import Conflict, InvalidRequest, NotFound, Unavailable
-from bubble.protocol.events import BubbleEvent, EncodedEvent, MessagePart, RunFinished, RunStarted, encoded
+from bubble.protocol.events import (
+    BubbleEvent,
+    EncodedEvent,
+    MessagePart,
+    RunFinished,
+    RunStarted,
+    SequencedEvent,
+    encoded,
+)
 from bubble.protocol.timestamps import format_ms
 from bubble.store.base import BubbleStore
 from bubble.store.notices import Position
@@ -314,3 +322,41 @@ class PagePromises(StoreCase):
         with pytest.raises(NotFound):
             await store.get_event_page("t")
         assert list(await self.texts(store, "t")) == []
+
+    async def test_events_are_found_by_what_their_texts_contain(self, numbered: BubbleStore) -> None:
+        texts = await self.texts(numbered, "t")
+
+        async def found(containing: bytes, from_seq: int = 1, to_seq: int = 120, limit: int = 100) -> list[bytes]:
+            return list(
+                await numbered.find_events(
+                    "t", containing=containing, from_seq=from_seq, to_seq=to_seq, limit=limit, max_bytes=2**20
+                )
+            )
+
+        sevens = [text for text in texts if b'"delta":"7' in text]
+        assert len(sevens) == 11
+        assert await found(b'"delta":"7') == sevens
+        assert await found(b'"delta":"7', from_seq=9, to_seq=74) == sevens[:4]
+        assert await found(b'"delta":"7', limit=3) == sevens[:3]
+        assert await found(b'"run_started"') == texts[:1]
+        assert await found(b"nowhere") == []
+        assert await found(b'"delta"', from_seq=7, to_seq=6) == []
+
+    async def test_what_is_found_stops_at_the_bytes_asked_for_but_holds_one_event(self, store: BubbleStore) -> None:
+        await store.append("t", a_start())
+        for letter in "xyxyx":
+            await store.append("t", a_part(delta=letter * 300_000))
+        for max_bytes, seqs in ((1, [2]), (700_000, [2, 4]), (2**20, [2, 4, 6])):
+            found = await store.find_events("t", containing=b"xxx", from_seq=1, to_seq=6, limit=9, max_bytes=max_bytes)
+            assert [SequencedEvent.from_stored(text).seq for text in found] == seqs
+
+    async def test_of_many_that_are_found_none_is_left_out(self, store: BubbleStore) -> None:
+        await store.append_many("t", [a_start(), *(a_part(delta="xy"[number % 2]) for number in range(5_000))])
+        found = await store.find_events(
+            "t", containing=b'"delta":"y"', from_seq=1, to_seq=2**53 - 1, limit=10_000, max_bytes=2**30
+        )
+        assert [SequencedEvent.from_stored(text).seq for text in found] == list(range(3, 5_002, 2))
+
+    async def test_in_a_thread_that_does_not_exist_nothing_is_found(self, store: BubbleStore) -> None:
+        found = await store.find_events("t", containing=b"", from_seq=1, to_seq=9, limit=9, max_bytes=9)
+        assert list(found) == []

@@ -98,6 +98,21 @@ class RunPromises(StoreCase):
             await store.append("t", a_finish(run.run_id, "bob", outcome="failed"), guard=bob)
         assert (await store.list_runs("t", state="open")).runs == []
 
+    async def test_runs_are_had_by_their_ids_with_their_newest_events(self, store: BubbleStore) -> None:
+        await store.append_many("t", [a_start(), a_start("run-2"), a_part(), a_finish(), a_start("run-3")])
+        await store.append("t", an_approval())
+        await store.append("u", a_start("run-9"))
+        found = await store.get_runs("t", ["run-2", "run-1", "run-9", 'no"run', "run-1"])
+        assert {name: (run.run_id, run.started_seq, run.last_seq, run.state) for name, run in found.items()} == {
+            "run-1": ("run-1", 1, 6, "finished"),
+            "run-2": ("run-2", 2, 2, "open"),
+        }
+        listed = {run.run_id: run for run in (await store.list_runs("t")).runs}
+        assert found == {name: listed[name] for name in ("run-1", "run-2")}
+        assert await store.get_runs("t", []) == {}
+        with pytest.raises(NotFound):
+            await store.get_runs("nowhere", ["run-1"])
+
     async def test_a_list_that_cannot_be_is_refused(self, store: BubbleStore) -> None:
         await store.append("t", a_start())
         with pytest.raises(NotFound):
