@@ -28,22 +28,22 @@ __all__ = ["Administration"]
 
 
 class Administration:
-    """The routes below `/v1/principals`."""
+    """What `BubbleConnection` does about principals and their tokens: the routes below `/v1/principals`."""
 
     def __init__(self, http: HttpClient) -> None:
         self._http = http
 
     async def create_principal(
         self,
-        principal_id: str | None,
+        principal_id: str | None = None,
         *,
         kind: PrincipalKind,
-        display_name: str | None,
-        deployment_role: DeploymentRole | None,
-        owner_principal_id: str | None,
-        metadata: Metadata | None,
+        display_name: str | None = None,
+        deployment_role: DeploymentRole | None = None,
+        owner_principal_id: str | None = None,
+        metadata: Metadata | None = None,
     ) -> Principal:
-        """Registers a principal."""
+        """Registers a principal; admins anybody, users their bots. `display_name` is by default the id."""
         body = json_body(
             principalId=or_unset(principal_id),
             kind=kind,
@@ -55,15 +55,17 @@ class Administration:
         return await self._http.post("/v1/principals", Principal, body)
 
     async def get_principal(self, principal_id: str) -> Principal | PrincipalSummary:
-        """One principal, as much of it as the caller may see."""
+        """One principal; of others a user sees a summary only."""
         body = (await self._http.send(Call(method="GET", path=principal_path(principal_id), repeatable=True))).body
         try:
             return decode_resource(body, Principal)
         except InternalError:
             return decode_resource(body, PrincipalSummary)
 
-    def list_principals(self, *, owner: str | None, limit: int | None) -> Listing[PrincipalPage, Principal]:
-        """Principals by id."""
+    def list_principals(
+        self, *, owner: str | None = None, limit: int | None = None
+    ) -> Listing[PrincipalPage, Principal]:
+        """Principals by id; with `owner`, the bots of that user."""
         return Listing(
             lambda after: self._http.get(
                 "/v1/principals", PrincipalPage, after=after, limit=limit, ownerPrincipalId=owner
@@ -75,12 +77,12 @@ class Administration:
         self,
         principal_id: str,
         *,
-        display_name: str | None,
-        deployment_role: DeploymentRole | None,
-        disabled: bool | None,
-        metadata: Metadata | UnsetType | None,
+        display_name: str | None = None,
+        deployment_role: DeploymentRole | None = None,
+        disabled: bool | None = None,
+        metadata: Metadata | UnsetType | None = UNSET,
     ) -> Principal:
-        """Changes what is given."""
+        """Changes what is given; metadata None clears it. Disabling ends the principal's sockets and refuses its tokens."""
         body = json_body(
             displayName=or_unset(display_name),
             deploymentRole=or_unset(deployment_role),
@@ -90,19 +92,19 @@ class Administration:
         return await self._http.patch(principal_path(principal_id), Principal, body)
 
     async def close_connections(self, principal_id: str) -> None:
-        """Closes the principal's sockets."""
+        """Closes a principal's sockets (4401). For admins."""
         await self._http.delete(principal_path(principal_id, "/connections"))
 
     async def mint_token(
         self,
         principal_id: str,
         *,
-        name: str | None,
-        expires_at: str | None,
-        capabilities: Sequence[str] | None,
-        threads: Sequence[str] | None,
+        name: str | None = None,
+        expires_at: str | None = None,
+        capabilities: Sequence[str] | None = None,
+        threads: Sequence[str] | None = None,
     ) -> MintedToken:
-        """A new token of the principal."""
+        """A new token; its secret is in this answer only. `expires_at` is RFC 3339; `capabilities` and `threads` narrow it."""
         body = json_body(
             name=or_unset(name),
             expiresAt=or_unset(expires_at),
@@ -112,9 +114,9 @@ class Administration:
         return await self._http.post(principal_path(principal_id, "/tokens"), MintedToken, body)
 
     async def list_tokens(self, principal_id: str) -> Sequence[Token]:
-        """The principal's tokens, newest first."""
+        """A principal's tokens, newest first, revoked ones included."""
         return (await self._http.get(principal_path(principal_id, "/tokens"), TokenPage)).tokens
 
     async def revoke_token(self, principal_id: str, token_id: str) -> None:
-        """Ends a token."""
+        """Ends a token, what was made from it, and their sockets."""
         await self._http.delete(principal_path(principal_id, f"/tokens/{quote(token_id, safe='')}"))

@@ -34,29 +34,23 @@ from bubble.protocol.events import RunKind, SequencedEvent
 from bubble.protocol.identifiers import check_name, check_run_id, check_seq
 from bubble.protocol.limits import Limits
 from bubble.protocol.resources import (
-    DeploymentRole,
     EventPage,
     Grant,
     GrantPage,
     JoinPolicy,
     Metadata,
-    MintedToken,
     Principal,
-    PrincipalKind,
-    PrincipalPage,
-    PrincipalSummary,
     RunPage,
     RunStateName,
     Thread,
     ThreadPage,
-    Token,
 )
 from bubble.protocol.resources import Run as RunResource
 
 __all__ = ["BubbleConnection"]
 
 
-class BubbleConnection:
+class BubbleConnection(Administration):
     """A client of one server, as one principal. Use as `async with`.
 
     `token` is a bearer, or a plain or coroutine function that gives one: it is asked at first use, every `refresh_every` seconds (sooner
@@ -95,7 +89,7 @@ class BubbleConnection:
         self._refresh_every = refresh_every
         self._buffer_events = buffer_events
         self._buffer_bytes = buffer_bytes
-        self._http = HttpClient(
+        http = HttpClient(
             self.base_url,
             self._tokens,
             transport=transport,
@@ -104,11 +98,11 @@ class BubbleConnection:
             retry_for=retry_for,
             backoff=self._backoff,
         )
+        super().__init__(http)
         self._connector = connector or websocket_connector(ssl_context=ssl_context)
         self._sockets = Sockets(self._new_socket, subscriptions_per_socket=subscriptions_per_socket)
         self._threads = Threads(self._http)
         self._events = EventLog(self._http)
-        self._administration = Administration(self._http)
         self._sizes = Sizes(self.protocol)
         self._listening = Listening(
             lambda thread_id, seq: self.subscribe_thread(thread_id, from_seq=seq),
@@ -336,79 +330,3 @@ class BubbleConnection:
     async def advance_cursor(self, thread_id: str, seq: int) -> int:
         """Moves the cursor forward to `seq` and tells where it is; a smaller `seq` changes nothing. `InvalidRequest` beyond the head."""
         return await self._threads.advance_cursor(thread_id, seq)
-
-    # --- principals and tokens --------------------------------------------------------------------------------------------------
-
-    async def create_principal(
-        self,
-        principal_id: str | None = None,
-        *,
-        kind: PrincipalKind,
-        display_name: str | None = None,
-        deployment_role: DeploymentRole | None = None,
-        owner_principal_id: str | None = None,
-        metadata: Metadata | None = None,
-    ) -> Principal:
-        """Registers a principal; admins anybody, users their bots. `display_name` is by default the id."""
-        return await self._administration.create_principal(
-            principal_id,
-            kind=kind,
-            display_name=display_name,
-            deployment_role=deployment_role,
-            owner_principal_id=owner_principal_id,
-            metadata=metadata,
-        )
-
-    async def get_principal(self, principal_id: str) -> Principal | PrincipalSummary:
-        """One principal; of others a user sees a summary only."""
-        return await self._administration.get_principal(principal_id)
-
-    def list_principals(
-        self, *, owner: str | None = None, limit: int | None = None
-    ) -> Listing[PrincipalPage, Principal]:
-        """Principals by id; with `owner`, the bots of that user."""
-        return self._administration.list_principals(owner=owner, limit=limit)
-
-    async def update_principal(
-        self,
-        principal_id: str,
-        *,
-        display_name: str | None = None,
-        deployment_role: DeploymentRole | None = None,
-        disabled: bool | None = None,
-        metadata: Metadata | UnsetType | None = UNSET,
-    ) -> Principal:
-        """Changes what is given; metadata None clears it. Disabling ends the principal's sockets and refuses its tokens."""
-        return await self._administration.update_principal(
-            principal_id,
-            display_name=display_name,
-            deployment_role=deployment_role,
-            disabled=disabled,
-            metadata=metadata,
-        )
-
-    async def close_connections(self, principal_id: str) -> None:
-        """Closes a principal's sockets (4401). For admins."""
-        await self._administration.close_connections(principal_id)
-
-    async def mint_token(
-        self,
-        principal_id: str,
-        *,
-        name: str | None = None,
-        expires_at: str | None = None,
-        capabilities: Sequence[str] | None = None,
-        threads: Sequence[str] | None = None,
-    ) -> MintedToken:
-        """A new token; its secret is in this answer only. `expires_at` is RFC 3339; `capabilities` and `threads` narrow it."""
-        return await self._administration.mint_token(
-            principal_id, name=name, expires_at=expires_at, capabilities=capabilities, threads=threads
-        )
-
-    async def list_tokens(self, principal_id: str) -> Sequence[Token]:
-        """A principal's tokens, newest first, revoked ones included."""
-        return await self._administration.list_tokens(principal_id)
-
-    async def revoke_token(self, principal_id: str, token_id: str) -> None:
-        """Ends a token, what was made from it, and their sockets."""
-        await self._administration.revoke_token(principal_id, token_id)
