@@ -1,0 +1,49 @@
+"""One run of the bot's own, in an agent's hands."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+
+from bubble.amphibian.sessions import Session
+from bubble.client import Run
+from bubble.protocol.events import Outcome
+
+__all__ = ["Reply"]
+
+
+class Reply:
+    """What an agent answers through. The runtime starts its run where it must and finishes it in any case.
+
+    `session` is the thread's. What is said goes through `run`: text, reasoning, tool calls, files, parts (`bubble.client.Run`).
+    """
+
+    def __init__(self, *, thread_id: str, session: Session, open_run: Callable[[], Run]) -> None:
+        self.thread_id = thread_id
+        self.session = session
+        self.outcome: Outcome | None = None
+        self._open_run = open_run
+        self._run: Run | None = None
+        self._stack = AsyncExitStack()
+
+    @property
+    def run(self) -> Run:
+        """The run; `RuntimeError` before `start`. In `Agent.respond` it has started."""
+        if self._run is None:
+            raise RuntimeError("The reply's run has not started.")
+        return self._run
+
+    async def start(self) -> Run:
+        """The run, started now (durably) if it was not before. Raises what appending raises."""
+        if self._run is None:
+            self._run = await self._stack.enter_async_context(self._open_run())
+        return self._run
+
+    async def fail(self, text: str) -> None:
+        """Tells the people what went wrong, as an `error` chunk, and lets the run end as `failed`. It starts where it has not."""
+        self.outcome = "failed"
+        await (await self.start()).error(text)
+
+    def conclude(self, outcome: Outcome) -> None:
+        """How the run will end, where it is not simply `success`; an interrupt or a failure still counts for more."""
+        self.outcome = outcome
