@@ -14,7 +14,16 @@ from typing import Protocol
 
 from bubble.protocol.frames import thread_event_prefix
 
-__all__ = ["JSON_MESSAGES", "SERVER_SENT_EVENTS", "WEBSOCKET_FRAMES", "Chunk", "Encoding", "websocket_frame"]
+__all__ = [
+    "JSON_MESSAGES",
+    "SEQS_ALONE",
+    "SERVER_SENT_EVENTS",
+    "WEBSOCKET_FRAMES",
+    "WIRE_TEXTS",
+    "Chunk",
+    "Encoding",
+    "websocket_frame",
+]
 
 _TEXT_FRAME = 0x81  # FIN and opcode 1 (RFC 6455, section 5.2)
 _LINE_END = re.compile(rb"\r\n|\r|\n")
@@ -98,6 +107,20 @@ class _ServerSentEvents:
         return [_event_record(text) for text in texts]
 
 
+class _WireTexts:
+    """The texts themselves."""
+
+    def encode(self, thread_id: str, texts: Iterable[bytes]) -> list[bytes]:  # noqa: ARG002
+        return list(texts)
+
+
+class _SeqsAlone:
+    """Nothing of the events: for who is shown something else than events, and has to know up to where."""
+
+    def encode(self, thread_id: str, texts: Iterable[bytes]) -> list[bytes]:  # noqa: ARG002
+        return [b"" for _ in texts]
+
+
 def _event_record(text: bytes) -> bytes:
     seq = text[len(b'{"seq":') : text.index(b",")]
     lines = b"\ndata: ".join(_LINE_END.split(text)) if b"\n" in text or b"\r" in text else text
@@ -107,3 +130,5 @@ def _event_record(text: bytes) -> bytes:
 WEBSOCKET_FRAMES: Encoding = _WebSocketFrames()
 JSON_MESSAGES: Encoding = _JsonMessages()
 SERVER_SENT_EVENTS: Encoding = _ServerSentEvents()
+WIRE_TEXTS: Encoding = _WireTexts()
+SEQS_ALONE: Encoding = _SeqsAlone()

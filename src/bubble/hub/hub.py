@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 from bubble.auth.identity import Identity
 from bubble.auth.policy import Policy
+from bubble.hub.along import Along
 from bubble.hub.backlog import Backlogs
 from bubble.hub.connection import Connection, Sink
 from bubble.hub.grants import GrantFeeds
@@ -209,6 +210,18 @@ class Hub:
         if not tail.members and self._tails.get(tail.thread_id) is tail:
             del self._tails[tail.thread_id]
             tail.close()
+
+    async def read_along(self, thread_id: str) -> Along:
+        """Reads along with a thread on the node's own behalf. `NotFound` if there is none."""
+        tail = self.hold_tail(thread_id)
+        along = Along(tail, release=self.release_tail)
+        tail.members.add(along)
+        try:
+            await self.admit(tail, along.guard)
+        except BaseException:
+            along.close()
+            raise
+        return along
 
     async def admit(self, tail: Tail, guard: Guard) -> None:
         """Raises `NotFound` unless the guard may subscribe; afterwards the tail knows the thread's position.

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from bubble.hub.backlog import Backlog
-from bubble.hub.encodings import Chunk, Encoding
+from bubble.hub.encodings import SEQS_ALONE, Chunk, Encoding
 from bubble.protocol.errors import BubbleError
 from bubble.store.commands import Guard
 
@@ -130,6 +130,8 @@ class Tail:
 
     def chunk(self, encoding: Encoding, from_seq: int) -> Chunk | None:
         """The released events from `from_seq` on, one slice at most; None if they must be read from the store."""
+        if encoding is SEQS_ALONE:  # nothing to read, however far behind
+            return Chunk([b""] * (self.released + 1 - from_seq), next_seq=self.released + 1)
         memo = self._memos.get((encoding, from_seq))
         if memo is None:
             memo = self.backlog.find(encoding, from_seq)
