@@ -144,6 +144,7 @@ class Live:
             f"ws://127.0.0.1:{self.port}/v1/ws{query}",
             additional_headers={**bearer, **headers},
             max_size=None,
+            max_queue=None,  # else a peer that has not read everything is deaf to the answer when it closes
             ping_interval=None,
             compression=None,
             proxy=None,
