@@ -182,8 +182,9 @@ async def serving(*, skin: str = "direct", store: BubbleStore | None = None, **o
         try:
             yield Live(app, port, http)
         finally:
-            server.should_exit = True
-            await ticking
+            # Nothing here waits for a tick: uvicorn looks up ten times a second, and there are hundreds of such servers.
+            ticking.cancel()
+            await http.aclose()
             await app.drain()
             await server.shutdown(sockets=[listening])
 
