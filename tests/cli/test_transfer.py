@@ -47,6 +47,18 @@ def test_an_import_says_how_many_grants_it_restored(admin: Shell, thread: str) -
     assert "answer" in admin.ok("import", "--help")
 
 
+def test_an_import_without_grants_lets_nobody_in_but_the_importer(admin: Shell, thread: str) -> None:
+    file = exported(admin, thread)
+    result = admin("import", file.name, "--as", f"{thread}-quiet", "--without-grants")
+    assert result.code == 0
+    assert "it is yours alone, nobody else is let in" in result.err
+    grants = admin.json("grants", "list", f"{thread}-quiet")
+    assert isinstance(grants, list)
+    assert [(each["principalId"], each["role"]) for each in grants] == [("admin", "owner")]
+    copy = exported(admin, f"{thread}-quiet", "quiet.jsonl")
+    assert copy.read_bytes().splitlines()[1:-1] == file.read_bytes().splitlines()[1:-1]
+
+
 def test_standard_streams_serve_as_files(admin: Shell, thread: str) -> None:
     text = admin.ok("export", thread, "--output", "-")
     assert text.splitlines()[1:-1] == exported(admin, thread).read_text(encoding="utf-8").splitlines()[1:-1]

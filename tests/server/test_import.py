@@ -43,6 +43,14 @@ async def test_all_nine_shapes_keep_their_seq_and_time(world: World, alice: Pers
     assert (await alice.append("old", alice.starts("new")))["seq"] == 11
 
 
+async def test_an_import_may_leave_everybody_out_but_its_owner(world: World, alice: Person) -> None:
+    events = [*NINE, at(11, {"type": "participant_joined", "byPrincipalId": "gone", "principalId": "alice"})]
+    await world.admin.post("/v1/threads/kept/import", {"events": events})
+    await alice.get("/v1/threads/kept")
+    await world.admin.post("/v1/threads/quiet/import", {"events": events, "keepParticipants": False})
+    await alice.get("/v1/threads/quiet", expect=404)
+
+
 @pytest.mark.requirement("PR-6-28")
 async def test_an_import_is_for_admins_and_for_a_thread_that_does_not_exist(world: World, alice: Person) -> None:
     await alice.post("/v1/threads/old/import", {"events": NINE}, expect=403)

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Final
 
 import typer
-from msgspec import UNSET
+from msgspec import UNSET, structs
 
 from bubble.cli.exported import ExportedGrant, ExportReader, ExportWriter, Header
 from bubble.cli.failures import CommandError
@@ -115,18 +115,26 @@ def import_thread(
         str | None, typer.Option("--as", metavar="THREAD", help="Another id for the new thread.")
     ] = None,
     check: Annotated[bool, typer.Option("--check", help="Only see whether the file is whole.")] = False,
+    without_grants: Annotated[
+        bool, typer.Option("--without-grants", help="Let nobody in but yourself: no role comes back.")
+    ] = False,
     as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
     """Make a thread from an exported file, with the same seqs, times, authors and grants (for administrators).
 
-    A bot that gets its role back may answer the old messages again: stop it first, or take its role away right after.
+    A bot that gets its role back may answer the old messages again. With --without-grants the thread is yours alone, and nobody sees it
+    until you let them in.
     """
     header, events = _read(file)
     if check:
         note(f"The file is whole: {len(events)} events of {header.thread_id}, exported {header.exported_at}.")
         return
-    thread, granted, missing = run_async(_import(profile, thread_id or header.thread_id, header, events))
+    if without_grants:
+        header = structs.replace(header, grants=())
+    thread, granted, missing = run_async(
+        _import(profile, thread_id or header.thread_id, header, events, keep_participants=not without_grants)
+    )
     for principal_id in missing:
         note(
             f"{principal_id} is not known here and got no role; `bubble principals create {principal_id}` registers it."
@@ -134,7 +142,13 @@ def import_thread(
     if as_json:
         write_json(thread)
     else:
-        note(f"{thread.head_seq} events are on {thread.thread_id}; {_restored_grants(granted)}")
+        roles = _only_the_owner(thread) if without_grants else _restored_grants(granted)
+        note(f"{thread.head_seq} events are on {thread.thread_id}; {roles}")
+
+
+def _only_the_owner(thread: Thread) -> str:
+    others = "anybody may join it" if thread.join_policy == "open" else "nobody else is let in"
+    return f"it is yours alone, {others} (`bubble grants put`)."
 
 
 def _restored_grants(granted: int) -> str:
@@ -160,7 +174,12 @@ def _read_lines(lines: IO[bytes]) -> tuple[Header, Sequence[SequencedEvent]]:
 
 
 async def _import(
-    profile: str | None, thread_id: str, header: Header, events: Sequence[SequencedEvent]
+    profile: str | None,
+    thread_id: str,
+    header: Header,
+    events: Sequence[SequencedEvent],
+    *,
+    keep_participants: bool,
 ) -> tuple[Thread, int, Sequence[str]]:
     async with connected(profile) as bubble:
         thread = await bubble.import_thread(
@@ -170,6 +189,7 @@ async def _import(
             join_policy=header.join_policy,
             metadata=header.metadata,
             owner=await _owner(bubble, header),
+            keep_participants=keep_participants,
         )
         # Owners first: the last owner of a thread, maybe the importer, cannot be given a smaller role.
         grants = sorted(header.grants, key=lambda grant: grant.role != "owner")

@@ -205,11 +205,21 @@ class BubbleConnection(Administration):
         join_policy: JoinPolicy = "invite",
         metadata: Metadata | None = None,
         owner: str | None = None,
+        keep_participants: bool = True,
     ) -> Thread:
-        """Creates a thread with exactly these stored events, dense from seq 1. For admins; `owner` None makes it the caller's."""
+        """Creates a thread with exactly these stored events, dense from seq 1. For admins; `owner` None makes it the caller's.
+
+        Who joined by the events and did not leave takes part again, unless `keep_participants` is False: then the owner is alone there.
+        """
         texts = [each.text if isinstance(each, SequencedEvent) else bytes(each) for each in events]
         return await self._threads.import_thread(
-            thread_id, texts, title=title, join_policy=join_policy, metadata=metadata, owner=owner
+            thread_id,
+            texts,
+            title=title,
+            join_policy=join_policy,
+            metadata=metadata,
+            owner=owner,
+            keep_participants=keep_participants,
         )
 
     # --- events -----------------------------------------------------------------------------------------------------------------

@@ -88,6 +88,7 @@ class Threads:
         join_policy: JoinPolicy,
         metadata: Metadata | None,
         owner: str | None,
+        keep_participants: bool,
     ) -> Thread:
         """Creates a thread with exactly these stored events."""
         rest = json_body(
@@ -95,6 +96,7 @@ class Threads:
             joinPolicy=join_policy,
             metadata=or_unset(metadata),
             ownerPrincipalId=or_unset(owner),
+            keepParticipants=UNSET if keep_participants else False,
         )
         call = Call(
             method="POST",

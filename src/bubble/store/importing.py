@@ -131,7 +131,7 @@ def plan_import(
 
 
 def _grants(new: NewThread, joined: Mapping[str, ImportedGrant], now_ms: int) -> Mapping[str, ImportedGrant]:
-    grants = dict(joined)
+    grants = dict(joined) if new.keeps_participants else {}
     by = new.creator or SERVER_PRINCIPAL
     for participant in new.participants:
         grants[participant.principal_id] = ImportedGrant(participant, by, now_ms)

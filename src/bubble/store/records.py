@@ -38,7 +38,10 @@ class Participant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewThread:
-    """A thread to create; `creator` None makes one without an owner (embedded use)."""
+    """A thread to create; `creator` None makes one without an owner (embedded use).
+
+    `keeps_participants` concerns an import alone: whether those who joined by its events and did not leave take part again.
+    """
 
     thread_id: str
     creator: str | None
@@ -46,6 +49,7 @@ class NewThread:
     join_policy: JoinPolicy = "invite"
     metadata: Metadata | None = None
     participants: Sequence[Participant] = ()
+    keeps_participants: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

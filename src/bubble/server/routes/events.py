@@ -76,6 +76,7 @@ class ImportThread(Body, frozen=True, kw_only=True):
     join_policy: JoinPolicy = "invite"
     metadata: Metadata | UnsetType = UNSET
     owner_principal_id: Name | UnsetType = UNSET
+    keep_participants: bool = True
 
 
 @OPERATIONS.add(
@@ -259,7 +260,10 @@ async def _send_stream(call: Call, stream: ThreadStream) -> None:
     size="import_bytes",
 )
 async def import_thread(call: Call, thread_id: str, body: bytes) -> Thread:
-    """For admins. The thread must not exist; its events keep their seqs, times and authors."""
+    """For admins. The thread must not exist; its events keep their seqs, times and authors.
+
+    Who joined by the events and did not leave takes part again, unless `keepParticipants` is false.
+    """
     content, events = await asyncio.to_thread(_decode_import, body)
     refuse_reserved(thread_id, path="threadId")
     if content.metadata is not UNSET:
@@ -275,6 +279,7 @@ async def import_thread(call: Call, thread_id: str, body: bytes) -> Thread:
         title=None if content.title is UNSET else content.title,
         join_policy=content.join_policy,
         metadata=None if content.metadata is UNSET else content.metadata,
+        keeps_participants=content.keep_participants,
     )
     return await call.services.store.import_thread(new, events)
 

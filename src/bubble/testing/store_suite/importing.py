@@ -97,6 +97,12 @@ class ImportPromises(StoreCase):
         grant = (await store.list_grants("t")).grants[1]
         assert (grant.granted_by, grant.created_at) == ("ann", format_ms(EARLIER_MS + 1_000))
 
+    async def test_an_import_that_keeps_no_participants_has_an_owner_and_nobody_else(self, store: BubbleStore) -> None:
+        events = stored(*NINE_SHAPES)
+        await self.bring(store, events, NewThread(thread_id="t", creator="carl", keeps_participants=False))
+        assert (await store.get_roles("t"))[0] == {"carl": "owner"}
+        assert await self.texts(store, "t") == [event.text for event in events]
+
     async def test_a_name_that_nobody_has_here_gets_no_grant(self, store: BubbleStore) -> None:
         await self.bring(store, stored(joined("ann"), joined("ghost"), a_start("run-1", "ghost")))
         await self.enrol(store, "ghost")
