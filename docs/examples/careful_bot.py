@@ -2,10 +2,11 @@
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator
 
 from bubble import BubbleConnection
-from bubble.protocol.errors import Conflict, NotFound
+from bubble.protocol.errors import BubbleError, Conflict, NotFound
 
 
 async def words_of_the_model(question: str) -> AsyncIterator[str]:
@@ -62,4 +63,12 @@ async def main() -> None:
                     tasks.create_task(attend(bubble, change.grant.thread_id, me))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    problem = None
+    try:
+        asyncio.run(main())
+    except* KeyboardInterrupt:
+        pass
+    except* BubbleError as problems:
+        problem = problems.exceptions[0]
+    sys.exit(problem and f"careful_bot: {problem}")

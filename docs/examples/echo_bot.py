@@ -1,7 +1,8 @@
 import asyncio
 import os
+import sys
 
-from bubble import BubbleConnection
+from bubble import BubbleConnection, BubbleError
 
 
 async def attend(bubble: BubbleConnection, thread_id: str) -> None:
@@ -27,4 +28,12 @@ async def main() -> None:
                     tasks.create_task(attend(bubble, change.grant.thread_id))
 
 
-asyncio.run(main())
+if __name__ == "__main__":
+    problem = None
+    try:
+        asyncio.run(main())
+    except* KeyboardInterrupt:
+        pass
+    except* BubbleError as problems:
+        problem = problems.exceptions[0]
+    sys.exit(problem and f"echo_bot: {problem}")

@@ -119,12 +119,12 @@ class Server:
 
 
 @contextmanager
-def running_server(directory: Path, **variables: str) -> Iterator[Server]:
-    """A server process on a free port; it ends with the block, and with this process in any case."""
-    token = secrets.token_urlsafe(32)
+def running_server(directory: Path, *, port: int = 0, token: str | None = None, **variables: str) -> Iterator[Server]:
+    """A server process (`port` 0: on a free one); it ends with the block, and with this process in any case."""
+    token = token or secrets.token_urlsafe(32)
     data = directory / "data"
     process = subprocess.Popen(
-        [*COMMAND, "serve", "--data", str(data), "--port", "0", "--json", "--until-stdin-ends"],
+        [*COMMAND, "serve", "--data", str(data), "--port", str(port), "--json", "--until-stdin-ends"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

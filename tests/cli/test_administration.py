@@ -31,6 +31,17 @@ def test_a_role_is_given_changed_and_taken(admin: Shell, thread: str, person: Ca
     assert "guest" not in admin.ok("grants", "list", thread)
 
 
+def test_a_role_that_does_not_exist_is_answered_with_those_that_do(admin: Shell, thread: str) -> None:
+    said = "bubble: There is no such role here; the roles are observer, owner, participant.\n"
+    assert admin.fails("grants", "put", thread, "admin", "boss", code=2) == said
+    assert admin.fails("threads", "create", "--with", "admin=boss", code=2) == said
+
+
+def test_times_in_tables_say_that_they_are_utc(admin: Shell, thread: str) -> None:
+    assert "SINCE (UTC)" in admin.ok("grants", "list", thread)
+    assert "LAST ACTIVE (UTC)" in admin.ok("threads", "list")
+
+
 def test_the_last_owner_stays(admin: Shell, thread: str) -> None:
     admin.fails("grants", "remove", thread, "admin", code=1)
 

@@ -26,11 +26,12 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """A desk with a server, the bot's file, and the bot's and a person's token in `$bot` and `$person`."""
+    """A desk with a server, the bots' files, and the token of the bot `careful` in `$bot`."""
     with desk_in(tmp_path_factory.mktemp("bots")) as desk:
         Reader(desk).sit_down(GUIDE)
-        source = (ROOT / "docs" / "examples" / "careful_bot.py").read_text(encoding="utf-8")
-        (desk.terminal.directory / "careful_bot.py").write_text(source, encoding="utf-8")
+        for name in ("echo_bot.py", "careful_bot.py"):
+            source = (ROOT / "docs" / "examples" / name).read_text(encoding="utf-8")
+            (desk.terminal.directory / name).write_text(source, encoding="utf-8")
         desk.terminal.run("bubble principals create careful --kind bot")
         desk.terminal.run("bot=$(bubble tokens mint careful)")
         yield desk
@@ -65,6 +66,13 @@ class Conversation:
                 return event
         raise AssertionError("the subscription ended")
 
+    async def answer(self) -> None:
+        """Returns once the bot has answered something."""
+        async for stored in self.events:
+            event = stored.to_dict()
+            if event["type"] == "run_finished" and event["principalId"] == "careful":
+                return
+
     async def count(self, kind: str) -> int:
         """How many events of the bot there are of this kind."""
         found = [each.to_dict() async for each in self.bubble.iter_events(self.thread_id)]
@@ -92,6 +100,26 @@ async def test_a_bot_that_is_killed_in_its_answer_closes_it_and_goes_on(place: D
         assert (await talk.next("run_finished", f"echo-{again}"))["outcome"] == "success"
         assert await talk.count("run_started") == 2
     bot.stop()
+
+
+@pytest.mark.parametrize("name", ["echo_bot.py", "careful_bot.py"])
+async def test_ctrl_c_ends_a_bot_quietly(place: Desk, name: str) -> None:
+    command = f"BUBBLE_URL=http://127.0.0.1:3000 BUBBLE_TOKEN=$bot exec python {name}\n"
+    async with conversation(place) as talk:
+        bot = place.terminal.start(place.here(command))
+        await talk.say("Are you there?")
+        await talk.answer()
+        bot.stop()
+    assert "Traceback" not in bot.output
+    assert "Error" not in bot.output
+
+
+@pytest.mark.parametrize("name", ["echo_bot.py", "careful_bot.py"])
+def test_a_bot_that_the_server_refuses_says_so_in_one_sentence(place: Desk, name: str) -> None:
+    command = f"BUBBLE_URL=http://127.0.0.1:3000 BUBBLE_TOKEN=bubble_agent_gone python {name} 2>&1 || true"
+    said = place.terminal.run(place.here(command)).splitlines()
+    assert len(said) == 1
+    assert said[0].startswith(f"{name.removesuffix('.py')}: ")
 
 
 async def test_a_bot_that_is_asked_to_stop_says_that_it_was(place: Desk) -> None:

@@ -13,7 +13,7 @@ import typer
 if TYPE_CHECKING:
     from bubble.protocol.errors import BubbleError
 
-__all__ = ["CommandError", "UsageProblem", "exit_code_of", "explain", "sentence_of"]
+__all__ = ["CommandError", "UsageProblem", "exit_code_of", "explain", "is_foreign", "sentence_of"]
 
 FAILED: Final = 1
 USAGE: Final = 2
@@ -25,8 +25,11 @@ _REMEDIES: Final = {
     "internal": "The server's log has the details.",
 }
 
-#: How the client ends the message about an answer that is not Bubble's.
-_FOREIGN: Final = "not as a Bubble server does."
+# What the client says of an answer that is not Bubble's, of one that it cannot read, and of a handshake that somebody else answered.
+_FOREIGN: Final = re.compile(r"(?P<server>\S+?)(/v1/\S*)? answered \d+, and not as a Bubble server does\.")
+_UNREADABLE: Final = "The server's answer cannot be read"
+_NO_WEBSOCKET: Final = "instead of opening a WebSocket."
+_ROLES: Final = re.compile(r"`\$\.\S*role` must be one of (?P<roles>.+)\.")
 _LACKED: Final = re.compile(r'lacks "[\w.]+"(?P<thread> on thread )?')
 
 
@@ -59,7 +62,7 @@ def sentence_of(error: BaseException) -> str:
     if isinstance(error, CommandError):
         return str(error)
     if isinstance(error, BubbleError):
-        return f"{error.message} {_remedy_of(error)}".rstrip()
+        return _sentence_of_bubble(error)
     if isinstance(error, typer.TyperException):
         return _sentence_of_usage(error)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
@@ -69,9 +72,25 @@ def sentence_of(error: BaseException) -> str:
     return f"This should not have happened ({type(error).__name__}: {error}); BUBBLE_DEBUG=1 shows where."
 
 
+def is_foreign(error: BubbleError) -> bool:
+    """Whether something else than a Bubble server answered. That nobody is there may also be the word of a proxy before one."""
+    return error.code != "unavailable" and _FOREIGN.fullmatch(error.message) is not None
+
+
+def _sentence_of_bubble(error: BubbleError) -> str:
+    if is_foreign(error):
+        server = _FOREIGN.sub(r"\g<server>", error.message)
+        return f"{server} does not look like a Bubble server: check the address."
+    if roles := _ROLES.fullmatch(error.message):
+        return f"There is no such role here; the roles are {roles['roles']}."
+    return f"{error.message} {_remedy_of(error)}".rstrip()
+
+
 def _remedy_of(error: BubbleError) -> str:
-    if error.message.endswith(_FOREIGN) and error.code != "unavailable":  # that one is a proxy's word
-        return "What answers there is no Bubble server: check the address."
+    if error.message.startswith(_UNREADABLE):
+        return "It is no Bubble server, or one of another version: see `bubble doctor`."
+    if error.message.endswith(_NO_WEBSOCKET) and error.code != "unauthenticated":
+        return "A proxy in front of the server must let WebSockets through."
     if error.code != "forbidden":
         return _REMEDIES.get(error.code, "")
     lacked = _LACKED.search(error.message)

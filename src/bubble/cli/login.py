@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from bubble.cli.failures import CommandError, UsageProblem
+from bubble.cli.failures import CommandError, UsageProblem, is_foreign
 from bubble.cli.output import JsonOption, note, say, show_fields, show_table, write_json
 from bubble.cli.profiles import (
     Profile,
@@ -76,6 +76,8 @@ def _log_in(url: str, *, token: str | None, name: str | None) -> None:
     try:
         principal = run_async(_ask(url, secret))
     except Unauthenticated as error:
+        if is_foreign(error):
+            raise
         raise CommandError(
             f"{error.message} See whether the token is whole and of this server, or mint another one."
         ) from None

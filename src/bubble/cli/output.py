@@ -109,7 +109,8 @@ def write_raw(line: bytes) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A column of `show_table`. Only `text` is folded where the terminal is too narrow; a `time` is shown to the minute, in UTC.
+    """A column of `show_table`. Only `text` is folded where the terminal is too narrow; a `time` is shown to the minute, in UTC,
+    which its heading says.
 
     On a terminal of fewer than `from_width` characters the column is left out.
     """
@@ -117,6 +118,11 @@ class Column:
     name: str
     kind: Literal["id", "text", "time"] = "id"
     from_width: int = 0
+
+    @property
+    def heading(self) -> str:
+        """What stands above it."""
+        return f"{self.name} (UTC)" if self.kind == "time" else self.name
 
 
 def show_table(columns: Sequence[str | Column], rows: Iterable[Sequence[object]], *, empty: str) -> None:
@@ -141,11 +147,11 @@ def show_table(columns: Sequence[str | Column], rows: Iterable[Sequence[object]]
     for place, column in enumerate(every[index] for index in shown):
         if column.kind == "text":
             needed += _LEAST_TEXT
-            table.add_column(column.name, overflow="fold")
+            table.add_column(column.heading, overflow="fold")
         else:  # its whole width is kept: half an id can be neither read nor copied
-            width = max(cell_len(column.name), *(cell_len(row[place]) for row in cells))
+            width = max(cell_len(column.heading), *(cell_len(row[place]) for row in cells))
             needed += width + _GAP
-            table.add_column(column.name, overflow="ignore", no_wrap=True, min_width=width)
+            table.add_column(column.heading, overflow="ignore", no_wrap=True, min_width=width)
     for row in cells:
         table.add_row(*(Text(cell) for cell in row))
     if needed > console.width:

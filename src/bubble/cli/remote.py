@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, AsyncIterator, Coroutine
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from bubble.cli.output import note
 from bubble.cli.profiles import resolve_target
 
 if TYPE_CHECKING:
     from bubble.client import BubbleConnection
+    from bubble.protocol.errors import BubbleError
 
-__all__ = ["connected", "run_async", "take"]
+__all__ = ["connected", "run_async", "take", "tell_outage"]
 
 T = TypeVar("T")
 
@@ -26,13 +28,25 @@ def run_async(work: Coroutine[object, object, T]) -> T:
 
 
 @asynccontextmanager
-async def connected(profile: str | None) -> AsyncIterator[BubbleConnection]:
+async def connected(
+    profile: str | None, *, on_outage: Callable[[BubbleError | None], None] | None = None
+) -> AsyncIterator[BubbleConnection]:
     """A connection with the bearer that `profile` and the environment say (see `profiles.resolve_target`)."""
     from bubble.client import BubbleConnection
 
     target = resolve_target(profile)
-    async with BubbleConnection(target.url, token=target.token, retry_for=_RETRY_SECONDS) as bubble:
+    async with BubbleConnection(
+        target.url, token=target.token, retry_for=_RETRY_SECONDS, on_outage=on_outage
+    ) as bubble:
         yield bubble
+
+
+def tell_outage(problem: BubbleError | None) -> None:
+    """Says that the server is gone, or back: for `connected`, by who stays for long."""
+    if problem is None:
+        note("Connected again; nothing was missed.")
+    else:
+        note(f"Disconnected. {problem.message} Trying to come back…")
 
 
 async def take(items: AsyncIterable[T], limit: int) -> list[T]:

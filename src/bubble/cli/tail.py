@@ -10,7 +10,7 @@ from bubble.cli.eventlines import event_line
 from bubble.cli.failures import UsageProblem
 from bubble.cli.output import note, say, write_raw
 from bubble.cli.profiles import ProfileOption
-from bubble.cli.remote import connected, run_async
+from bubble.cli.remote import connected, run_async, tell_outage
 from bubble.cli.threads import ThreadArgument
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def tail(
 async def _tail(
     profile: str | None, thread_id: str, *, raw: bool, from_seq: int | None, last: int, follow: bool
 ) -> None:
-    async with connected(profile) as bubble:
+    async with connected(profile, on_outage=tell_outage) as bubble:
         head = (await bubble.get_thread(thread_id)).head_seq
         first = from_seq if from_seq is not None else max(1, head - last + 1)
         if follow:

@@ -40,7 +40,7 @@ def list_threads(
             Column("THREAD"),
             "TITLE",
             Column("EVENTS"),
-            Column("LAST ACTIVITY", "time", from_width=80),
+            Column("LAST ACTIVE", "time", from_width=90),
             Column("YOUR ROLE"),
         ),
         ((each.thread_id, each.title, each.head_seq, each.last_activity_at, each.role) for each in threads),
