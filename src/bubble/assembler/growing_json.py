@@ -1,0 +1,93 @@
+"""The value of JSON text that is still coming, after every piece, without ever starting again.
+
+*Theory of operation.* What must be shown is what the original shows: `parse_partial_json` of all the text so far. As long as the text
+is the beginning of JSON, that is what a strict scanner has read, with everything closed, and one scanner is all there is.
+
+In a few places the original's repair reads otherwise than JSON is meant: a quote that is escaped within a name, a plus sign in an exponent,
+and everything after a mistake. The scanner calls such text `quirky`. From then on, and for good, three readers go on together:
+
+- the scanner itself, *ahead*: should the text be JSON as it stands, its value counts;
+- the repair, which says how much of the text it keeps and with what it closes that;
+- a second scanner, *behind*, which has read exactly what is kept. If what would close it is what the repair appends, the repaired text
+  is JSON, and its value is what this scanner shows. If not, there is nothing to show.
+
+Coming to that point costs one pass over the text; afterwards each piece is again read only once by each reader.
+"""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from bubble.assembler.json_repair import Repair
+from bubble.assembler.json_scanner import JSONScanner
+from bubble.assembler.text import GrowingText
+from bubble.protocol.jsontext import JSONValue
+
+__all__ = ["GrowingJson"]
+
+
+class GrowingJson:
+    """JSON text that grows by `append`. The text is read when its value is asked for."""
+
+    __slots__ = ("_ahead", "_repaired", "_text", "_unread")
+
+    def __init__(self, text: str = "") -> None:
+        self._text = GrowingText(text)
+        self._unread = [text]
+        self._ahead = JSONScanner()
+        self._repaired: _Repaired | None = None
+
+    def append(self, piece: str) -> None:
+        """Adds to the text."""
+        self._text.append(piece)
+        self._unread.append(piece)
+
+    def text(self) -> str:
+        """All of the text."""
+        return self._text.text()
+
+    def value(self) -> JSONValue | UnsetType:
+        """What `parse_partial_json` gives for all of the text; `UNSET` where that is no value."""
+        for piece in self._unread:
+            self._ahead.feed(piece)
+            if self._repaired is not None:
+                self._repaired.feed(piece)
+        if self._unread and self._ahead.quirky and self._repaired is None:
+            self._repaired = _Repaired()
+            self._repaired.feed(self._text.text())
+        self._unread.clear()
+        if self._repaired is None:
+            return self._ahead.value()
+        whole = self._ahead.complete_value()
+        return self._repaired.value() if whole is UNSET else whole
+
+
+class _Repaired:
+    """The repair, and the scanner that has read what it keeps."""
+
+    __slots__ = ("_behind", "_kept", "_repair", "_waiting")
+
+    def __init__(self) -> None:
+        self._repair = Repair()
+        self._behind = JSONScanner()
+        self._kept = 0  # characters that `_behind` has read
+        self._waiting: list[str] = []  # what it has not
+
+    def feed(self, piece: str) -> None:
+        self._waiting.append(piece)
+        self._repair.feed(piece)
+        if self._repair.kept > self._kept:
+            self._catch_up(self._repair.kept - self._kept)
+            self._kept = self._repair.kept
+
+    def _catch_up(self, count: int) -> None:
+        """Only the last piece can be kept in part: otherwise the repair would not have waited for it."""
+        *before, last = self._waiting
+        for piece in before:
+            self._behind.feed(piece)
+            count -= len(piece)
+        self._behind.feed(last[:count])
+        self._waiting = [last[count:]]
+
+    def value(self) -> JSONValue | UnsetType:
+        return self._behind.value() if self._behind.closers() == self._repair.closers() else UNSET

@@ -1,0 +1,54 @@
+"""The input of a tool call while it streams in as text."""
+
+from __future__ import annotations
+
+from msgspec import UNSET, UnsetType
+
+from bubble.assembler.fields import Part
+from bubble.assembler.growing_json import GrowingJson
+from bubble.assembler.text import GrowingText
+from bubble.protocol.jsontext import JSONValue
+
+__all__ = ["ToolInput"]
+
+
+class ToolInput:
+    """What `tool-input-start` registers, and the text that has come since.
+
+    While the last change of a tool part was a delta, the part is what `build` gives: `base` with the input as far as it goes.
+    """
+
+    __slots__ = ("_text", "base", "dynamic", "encoding", "name", "shows_raw", "title", "tool_metadata")
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        dynamic: bool,
+        encoding: JSONValue = None,
+        title: JSONValue | UnsetType = UNSET,
+        tool_metadata: JSONValue | UnsetType = UNSET,
+        text: str = "",
+    ) -> None:
+        self.name = name
+        self.dynamic = dynamic
+        self.encoding = encoding
+        self.title = title
+        self.tool_metadata = tool_metadata
+        self.base: Part = {}
+        self.shows_raw = True
+        self._text = GrowingText(text) if encoding == "text" else GrowingJson(text)
+
+    def append(self, delta: str) -> None:
+        """Adds to the text."""
+        self._text.append(delta)
+
+    def build(self) -> Part:
+        """The part as it is now."""
+        part = self.base.copy()
+        value = self._text.value() if isinstance(self._text, GrowingJson) else self._text.text()
+        if value is not UNSET:
+            part["input"] = value
+        if self.shows_raw:
+            part["rawInput"] = self._text.text()
+        return part
