@@ -48,18 +48,21 @@ class GrowingJson:
 
     def value(self) -> JSONValue | UnsetType:
         """What `parse_partial_json` gives for all of the text; `UNSET` where that is no value."""
-        for piece in self._unread:
-            self._ahead.feed(piece)
-            if self._repaired is not None:
-                self._repaired.feed(piece)
-        if self._unread and self._ahead.quirky and self._repaired is None:
+        unread, self._unread = self._unread, []
+        for piece in unread:
+            self._read(piece)
+        if self._ahead.is_quirky and self._repaired is None:
             self._repaired = _Repaired()
             self._repaired.feed(self._text.text())
-        self._unread.clear()
         if self._repaired is None:
             return self._ahead.value()
         whole = self._ahead.complete_value()
         return self._repaired.value() if whole is UNSET else whole
+
+    def _read(self, piece: str) -> None:
+        self._ahead.feed(piece)
+        if self._repaired is not None and not (self._ahead.is_dead and self._repaired.is_hopeless):
+            self._repaired.feed(piece)
 
 
 class _Repaired:
@@ -72,6 +75,11 @@ class _Repaired:
         self._behind = JSONScanner()
         self._kept = 0  # characters that `_behind` has read
         self._waiting: list[str] = []  # what it has not
+
+    @property
+    def is_hopeless(self) -> bool:
+        """Whether there will never be anything to show: what is kept once stays."""
+        return self._behind.is_dead
 
     def feed(self, piece: str) -> None:
         self._waiting.append(piece)
@@ -90,4 +98,5 @@ class _Repaired:
         self._waiting = [last[count:]]
 
     def value(self) -> JSONValue | UnsetType:
-        return self._behind.value() if self._behind.closers() == self._repair.closers() else UNSET
+        closers = self._behind.closers()
+        return UNSET if closers is None or closers != self._repair.closers() else self._behind.value()

@@ -43,7 +43,7 @@ class NumberText:
 
     def __init__(self) -> None:
         self.has_plus = False
-        self.is_broken = False  # what has come cannot begin a number
+        self.is_broken = False  # no number begins with what has come
         self._pieces: list[str] = []
         self._place = "start"
 
@@ -61,21 +61,23 @@ class NumberText:
         """Takes what belongs to the number; the place after it."""
         match = _RUN.match(text, at)
         end = at if match is None else match.end()
-        place: str | None = self._place
-        for char in text[at:end]:
-            place = _NEXT[place].get(char) if place is not None else None
-        if place is None:
-            self.is_broken = True
-        else:
-            self._place = place
-        self._pieces.append(text[at:end])
-        self.has_plus |= "+" in self._pieces[-1]
+        if end > at:
+            self._pieces.append(text[at:end])
+            self._move(text[at:end])
         return end
+
+    def _move(self, piece: str) -> None:
+        self.has_plus |= "+" in piece
+        place = self._place
+        for char in piece:
+            if char not in _NEXT[place]:
+                self.is_broken = True
+                return
+            place = _NEXT[place][char]
+        self._place = place
 
     def value(self) -> int | float:
         """The value up to the last digit, of which there must be one."""
-        return number_value(self._text().rstrip("+-.eE"))
-
-    def _text(self) -> str:
-        self._pieces[:] = ("".join(self._pieces),)
-        return self._pieces[0]
+        if len(self._pieces) > 1:
+            self._pieces[:] = ("".join(self._pieces),)
+        return number_value(self._pieces[0].rstrip("+-.eE"))

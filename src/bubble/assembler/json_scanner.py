@@ -54,11 +54,11 @@ class JSONScanner:
         "_state",
         "_text",
         "_value",
-        "quirky",
+        "is_quirky",
     )
 
     def __init__(self) -> None:
-        self.quirky = False  # see `growing_json`: the repair of partial JSON reads this text in another way
+        self.is_quirky = False  # see `growing_json`: the repair of partial JSON reads this text in another way
         self._state = _VALUE
         self._containers: list[_Container] = []
         self._names: list[str] = []  # for each container the name that its next value gets; unused for arrays
@@ -193,7 +193,7 @@ class JSONScanner:
         if self._number.is_broken or (end < len(text) and not self._number.is_complete):
             return self._die(text)
         if self._number.has_plus and not (self._containers and isinstance(self._containers[-1], list)):
-            self.quirky = True
+            self.is_quirky = True
         if self._number.has_digits and not was_shown:
             self._begin()
         if end < len(text):
@@ -211,7 +211,7 @@ class JSONScanner:
 
     def _die(self, text: str, at: int = 0) -> int:  # noqa: ARG002 - a step like the others
         self._state = _DEAD
-        self.quirky = True
+        self.is_quirky = True
         return len(text)
 
     def _blank(self, text: str, at: int) -> int:
@@ -258,7 +258,7 @@ class JSONScanner:
     def _take_escape(self, text: str, at: int) -> int:
         if (escape := _ESCAPE.match(text, at)) is not None:
             self._text.append(_ESCAPED[escape[1]] if escape[1] else chr(int(escape[2], 16)))
-            self.quirky |= self._state == _IN_NAME and escape[1] == '"'
+            self.is_quirky |= self._state == _IN_NAME and escape[1] == '"'
             return escape.end()
         if _ESCAPE_BEGUN.match(text, at) is None:
             return self._die(text)
@@ -276,7 +276,7 @@ class JSONScanner:
         self._names.append("")
         self._state = _ITEM if isinstance(container, list) else _NAME
         if len(self._containers) > MAX_DEPTH:
-            self._state, self.quirky = _DEAD, True
+            self._state, self.is_quirky = _DEAD, True
         return at + 1
 
     def _close(self, at: int) -> int:

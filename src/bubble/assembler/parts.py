@@ -35,10 +35,11 @@ def is_tool(part: Mapping[str, object]) -> bool:
 class Parts:
     """The parts. The *current step* is everything after the last `step-start`."""
 
-    __slots__ = ("_built", "_data", "_dynamic", "_growing", "_latest", "_shown", "_stale", "_static", "step")
+    __slots__ = ("_built", "_data", "_dynamic", "_growing", "_latest", "_shown", "_stale", "_static", "changed", "step")
 
     def __init__(self) -> None:
         self.step = 0
+        self.changed = -1  # the place of the part that was added or changed last
         self._built: list[Part] = []
         self._shown: list[Part] | None = None
         self._growing: dict[int, Growing] = {}
@@ -72,6 +73,7 @@ class Parts:
         index = len(self._built)
         self._built.append(part)
         self._shown = None
+        self.changed = index
         self._note(part, index)
         return index
 
@@ -81,6 +83,7 @@ class Parts:
         self._stale.discard(index)
         self._built[index] = part
         self._shown = None
+        self.changed = index
 
     def grow(self, index: int, growing: Growing) -> None:
         """From now on the part is what `growing` builds."""
@@ -95,6 +98,7 @@ class Parts:
         """What the part is made of has changed."""
         self._stale.add(index)
         self._shown = None
+        self.changed = index
 
     def settle(self, index: int) -> None:
         """The part has its last value."""

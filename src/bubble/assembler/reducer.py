@@ -60,10 +60,7 @@ class MessageReducer:
         Raises `ReducerError` where the original would throw, and where a field has a type that cannot be worked with. The message is
         then as it was. Chunks of unknown types change nothing, and neither does an `error` chunk.
         """
-        chunk = cast("Chunk", chunk)
-        kind = chunk.get("type")
-        if not isinstance(kind, str):
-            raise ReducerError("`type` of a chunk must be a string.", chunk_type=str(kind))
+        chunk, kind = _typed(chunk)
         handler = self._HANDLERS.get(kind)
         if handler is None:
             if not kind.startswith(DATA):
@@ -85,6 +82,11 @@ class MessageReducer:
     def parts(self) -> Sequence[Mapping[str, JSONValue]]:
         """The parts, also before the first emission. The sequence and all in it stay as they are."""
         return self._parts.all()
+
+    @property
+    def changed_part(self) -> int:
+        """The place of the part that was added or changed last; -1 before the first."""
+        return self._parts.changed
 
     @property
     def metadata(self) -> JSONValue | UnsetType:
@@ -280,6 +282,16 @@ class MessageReducer:
         "tool-output-error": _tool(ToolCalls.fail),
         "tool-output-denied": _tool(ToolCalls.deny),
     }
+
+
+def _typed(chunk: Mapping[str, object]) -> tuple[Chunk, str]:
+    try:
+        kind = chunk.get("type")
+    except AttributeError:
+        raise ReducerError("A chunk must be an object.", chunk_type=type(chunk).__name__) from None
+    if not isinstance(kind, str):
+        raise ReducerError("`type` of a chunk must be a string.", chunk_type=type(kind).__name__)
+    return cast("Chunk", chunk), kind
 
 
 def _block(blocks: _Blocks, chunk: Chunk) -> TextBlock:
