@@ -32,6 +32,7 @@ def test_the_documented_calls_type_check(tmp_path: Path) -> None:
     program.write_text(
         """
 from bubble import BubbleConnection, BubbleError, Settings, create_app, open_store
+from bubble import MessageReducer, ReducerError, create_assembler, parse_partial_json
 
 
 async def embedded() -> int:
@@ -58,6 +59,30 @@ async def remote() -> None:
             async for change in changes:
                 print(change)
         await bubble.advance_cursor(thread.thread_id, stored.seq)
+
+
+async def assembled() -> str:
+    assembler = create_assembler(part_handlers=[])
+    thread = assembler.open(grouping="speaker")
+    applied = await thread.apply([{"type": "run_started", "principalId": "ann", "runId": "r"}])
+    snapshot = await thread.snapshot()
+    await thread.prepend([])
+    window = await thread.window()
+    await thread.clear_window(window.through_seq)
+    await thread.close()
+    parts = await assembler.encode(snapshot.messages[0])
+    again = await assembler.assemble([], grouping="run")
+    return f"{applied.changed} {snapshot.head_seq} {snapshot.oldest_seq} {parts[0].version} {again.messages[0]['id']}"
+
+
+def reduced() -> object:
+    reducer = MessageReducer(message=None)
+    try:
+        emitted: bool = reducer.apply({"type": "start", "messageId": "m"})
+    except ReducerError as error:
+        return error.chunk_type, error.chunk_id
+    partial = parse_partial_json('{"a": tru')
+    return emitted, reducer.snapshot(), partial.value, partial.state
 
 
 app = create_app(Settings())

@@ -11,21 +11,37 @@ from typing import TYPE_CHECKING
 from bubble.protocol import version
 
 if TYPE_CHECKING:
+    from bubble.assembler import MessageReducer, ReducerError, create_assembler, parse_partial_json
     from bubble.client import BubbleConnection
     from bubble.protocol.errors import BubbleError
     from bubble.server.app import create_app
     from bubble.server.settings import Settings
     from bubble.store.opening import open_store
 
-__all__ = ["BubbleConnection", "BubbleError", "Settings", "__version__", "create_app", "open_store"]
+__all__ = [
+    "BubbleConnection",
+    "BubbleError",
+    "MessageReducer",
+    "ReducerError",
+    "Settings",
+    "__version__",
+    "create_app",
+    "create_assembler",
+    "open_store",
+    "parse_partial_json",
+]
 
 __version__ = version.VERSION
 
 _HOMES = {
     "BubbleConnection": "bubble.client",
     "BubbleError": "bubble.protocol.errors",
+    "MessageReducer": "bubble.assembler",
+    "ReducerError": "bubble.assembler",
     "Settings": "bubble.server.settings",
     "create_app": "bubble.server.app",
+    "create_assembler": "bubble.assembler",
+    "parse_partial_json": "bubble.assembler",
     "open_store": "bubble.store.opening",
 }
 

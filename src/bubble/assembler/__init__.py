@@ -1,0 +1,43 @@
+"""From a thread's events to the messages that people and models read. Pure: no I/O (spec 4)."""
+
+from __future__ import annotations
+
+from bubble.assembler.assembler import Assembler, create_assembler
+from bubble.assembler.changes import MessageChanges, message_changes
+from bubble.assembler.chunks import validate_chunk
+from bubble.assembler.draining import DrainFile, DrainPayload, extract_drain_payload
+from bubble.assembler.encoding import EventPart
+from bubble.assembler.handlers import AccumulatingPartHandler, NativePart, PartHandler
+from bubble.assembler.messages import BubbleMessage, BubbleMetadata, Grouping, MessagePart, Role, Speaker
+from bubble.assembler.partial_json import PartialJson, parse_partial_json
+from bubble.assembler.reducer import MessageReducer, ReducerError
+from bubble.assembler.thread import Applied, ThreadAssembler, ThreadSnapshot, Window
+
+__all__ = [
+    "AccumulatingPartHandler",
+    "Applied",
+    "Assembler",
+    "BubbleMessage",
+    "BubbleMetadata",
+    "DrainFile",
+    "DrainPayload",
+    "EventPart",
+    "Grouping",
+    "MessageChanges",
+    "MessagePart",
+    "MessageReducer",
+    "NativePart",
+    "PartHandler",
+    "PartialJson",
+    "ReducerError",
+    "Role",
+    "Speaker",
+    "ThreadAssembler",
+    "ThreadSnapshot",
+    "Window",
+    "create_assembler",
+    "extract_drain_payload",
+    "message_changes",
+    "parse_partial_json",
+    "validate_chunk",
+]

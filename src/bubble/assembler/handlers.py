@@ -1,0 +1,193 @@
+"""Part handlers: how native parts become chunks of a message, and back (spec 4, "Part handlers").
+
+Reading is done for a whole batch before any of it is projected, because a handler may have to wait for something, and because one that
+fails must leave the thread as it was.
+
+A part of a wrong shape is no failure: anybody in the thread can write one, and nobody may make it unreadable. A handler says so by giving
+None, or simply by stumbling over it (`ValueError`, `LookupError`, `TypeError`, `AttributeError`, `InvalidRequest`); the part is then shown
+like one of an unknown kind, with nothing lost. Whatever else a handler raises comes out of `apply`.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+from bubble.assembler.fields import Part
+from bubble.assembler.messages import AGENT_EVENT, EXTENSION, MessagePart
+from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.jsontext import JSONValue
+from bubble.protocol.parts import EMPTY
+
+__all__ = [
+    "CORE_KINDS",
+    "REACTION",
+    "AccumulatingPartHandler",
+    "Handlers",
+    "NativePart",
+    "PartHandler",
+    "Reading",
+    "extension_chunk",
+]
+
+T = TypeVar("T")
+
+NativePart: TypeAlias = Mapping[str, JSONValue]
+
+REACTION: Final = "reaction"
+_WRONG_SHAPE: Final = (ValueError, LookupError, TypeError, AttributeError, InvalidRequest)
+
+
+class PartHandler(Protocol):
+    """Owns one native kind. Both conversions may be plain or coroutine functions; neither may change what it is given."""
+
+    @property
+    def kind(self) -> str:
+        """The kind of the native parts that it knows."""
+        ...
+
+    def to_chunks(
+        self, part: NativePart, /
+    ) -> Sequence[Mapping[str, JSONValue]] | None | Awaitable[Sequence[Mapping[str, JSONValue]] | None]:
+        """The AI SDK chunks that a native part of this kind stands for; None where it does not have the kind's shape."""
+        ...
+
+    def from_ui_part(self, part: MessagePart, /) -> NativePart | None | Awaitable[NativePart | None]:
+        """The native part that a part of a message stands for; None where it is not one of this handler's."""
+        ...
+
+
+@runtime_checkable
+class AccumulatingPartHandler(Protocol):
+    """A handler whose parts build upon each other: `to_chunks` gives exactly one data chunk with an `id`, `fold` what it holds."""
+
+    def fold(self, part: NativePart, current: JSONValue, /) -> JSONValue:
+        """The new `data` of the part that `to_chunks` names. `current` is what the author's run shows for it now, None for nothing."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A native part, read: its chunks, and who folds the first of them, if anybody does."""
+
+    part: NativePart
+    chunks: tuple[Part, ...]
+    folder: AccumulatingPartHandler | None = None
+
+
+class AgentEvents:
+    """`agent_event`: something that an agent says beside its message (protocol, section 1)."""
+
+    kind: Final = "agent_event"
+
+    def to_chunks(self, part: NativePart) -> list[Part] | None:
+        """One part per event; events with the same `id` replace each other."""
+        name, part_id = part.get("name"), part.get("id")
+        if not (isinstance(name, str) and name) or (name == EMPTY and "data" in part):
+            return None
+        if "id" in part and not isinstance(part_id, str):
+            return None
+        data = {"name": name} | ({"data": part["data"]} if "data" in part else {})
+        return [{"type": AGENT_EVENT} | ({"id": part_id} if "id" in part else {}) | {"data": data}]
+
+    def from_ui_part(self, part: MessagePart) -> NativePart | None:
+        """The event that the part came from."""
+        if part.get("type") != AGENT_EVENT:
+            return None
+        data = _mapping(part.get("data"), AGENT_EVENT)
+        return {"kind": self.kind, **data} | ({"id": part["id"]} if part.get("id") is not None else {})
+
+
+class UnknownKinds:
+    """Parts of kinds that nobody here knows, whole."""
+
+    kind: Final = ""  # never asked for by its kind
+
+    def to_chunks(self, part: NativePart) -> list[Part]:
+        """One part that holds the payload as it came."""
+        return [extension_chunk(part)]
+
+    def from_ui_part(self, part: MessagePart) -> NativePart | None:
+        """The payload."""
+        return _mapping(part.get("data"), EXTENSION) if part.get("type") == EXTENSION else None
+
+
+CORE_KINDS: Final = frozenset({AgentEvents.kind, REACTION})
+
+
+class Handlers:
+    """The installed handlers. `ValueError` where two want one kind, or one wants a kind of the core."""
+
+    def __init__(self, handlers: Iterable[PartHandler] = ()) -> None:
+        self._by_kind: dict[str, PartHandler] = {AgentEvents.kind: AgentEvents()}
+        for handler in handlers:
+            self._register(handler)
+        self._all = (*self._by_kind.values(), UnknownKinds())
+
+    def _register(self, handler: PartHandler) -> None:
+        kind = handler.kind
+        if not kind:
+            raise ValueError("A part handler's kind must not be empty.")
+        if kind in CORE_KINDS:
+            raise ValueError(f'"{kind}" is a kind of the core; no handler can take its place.')
+        if kind in self._by_kind:
+            raise ValueError(f'There are two part handlers for "{kind}".')
+        self._by_kind[kind] = handler
+
+    async def read(self, part: NativePart) -> Reading:
+        """What a native part stands for. Raises what a handler raises, and `TypeError` where it gives what are no chunks."""
+        kind = part.get("kind")
+        handler = self._by_kind.get(kind) if isinstance(kind, str) else None
+        if handler is None:
+            return _unread(part)
+        try:
+            chunks = await _awaited(handler.to_chunks(part))
+        except _WRONG_SHAPE:
+            return _unread(part)
+        return _unread(part) if chunks is None else _reading(handler, part, chunks)
+
+    async def claim(self, part: MessagePart) -> NativePart | None:
+        """The native part that a part of a message stands for; None where no handler claims it, `ValueError` where several do."""
+        claims: list[tuple[str, NativePart]] = []
+        for handler in self._all:
+            native = await _awaited(handler.from_ui_part(part))
+            if native is not None:
+                claims.append((handler.kind, native))
+        if len(claims) > 1:
+            raise ValueError(f"The handlers of {' and '.join(repr(kind) for kind, _ in claims)} both claim it")
+        return claims[0][1] if claims else None
+
+
+def extension_chunk(part: NativePart) -> Part:
+    """A native part that is shown as it is."""
+    return {"type": EXTENSION, "data": dict(part)}
+
+
+def _unread(part: NativePart) -> Reading:
+    return Reading(part, (extension_chunk(part),))
+
+
+def _reading(handler: PartHandler, part: NativePart, chunks: object) -> Reading:
+    if not isinstance(chunks, Sequence) or not all(_is_chunk(chunk) for chunk in chunks):
+        raise TypeError(f'The part handler of "{handler.kind}" must give a list of chunks, each with a string `type`.')
+    folder = handler if isinstance(handler, AccumulatingPartHandler) else None
+    copies = tuple(dict(chunk) for chunk in chunks)
+    if folder is not None and not (len(copies) == 1 and isinstance(copies[0].get("id"), str)):
+        raise TypeError(f'The part handler of "{handler.kind}" folds, so it must give one data chunk with an `id`.')
+    return Reading(part, copies, folder)
+
+
+def _is_chunk(chunk: object) -> bool:
+    return isinstance(chunk, Mapping) and isinstance(chunk.get("type"), str)
+
+
+def _mapping(value: object, kind: str) -> NativePart:
+    if isinstance(value, Mapping):
+        return value
+    raise InvalidRequest(f"the `data` of a {kind} part must be an object")
+
+
+async def _awaited(value: T | Awaitable[T]) -> T:
+    return await value if inspect.isawaitable(value) else value

@@ -1,0 +1,74 @@
+"""What the projection knows of a run, and of each of those who speak in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from bubble.assembler.fields import Part
+from bubble.assembler.reactions import Anchor
+from bubble.assembler.records import ApprovalRecord, ResultRecord
+from bubble.assembler.segment import Segment
+from bubble.protocol.jsontext import JSONValue
+
+__all__ = ["BlockKey", "DataKey", "Decision", "Run", "Voice", "Waiting"]
+
+BlockKey: TypeAlias = tuple[str, str]  # "text" or "reasoning", and the id
+DataKey: TypeAlias = tuple[str, str]  # the type, and the id
+Decision: TypeAlias = ApprovalRecord | ResultRecord
+
+
+@dataclass(slots=True, eq=False)
+class Waiting:
+    """An event that cannot be shown yet, and the message that it will be part of."""
+
+    record: Decision
+    anchor: Anchor = field(default_factory=Anchor)
+
+
+@dataclass(slots=True, eq=False)
+class Run:
+    """One run. `starter` is who started it; where the log begins later than the run, the first who says something in it."""
+
+    id: str
+    starter: str | None = None
+    is_started: bool = False
+    kind: str | None = None
+    is_finished: bool = False
+    outcome: str | None = None
+    segments: list[Segment] = field(default_factory=list)
+    voices: dict[str, Voice] = field(default_factory=dict)
+    calls: dict[str, Segment] = field(default_factory=dict)  # where the newest call of an id is, whoever made it
+    waiting: dict[str, list[Waiting]] = field(
+        default_factory=dict
+    )  # decisions on calls that are not known yet, by call
+    owed: list[tuple[Part, Anchor]] = field(default_factory=list)  # facts for the owner, who is not known yet
+    anchor: Anchor = field(default_factory=Anchor)  # for the run's first message
+
+    def voice(self, author: str) -> Voice:
+        """The voice of `author` in this run."""
+        voice = self.voices.get(author)
+        if voice is None:
+            voice = self.voices[author] = Voice(self, author)
+        return voice
+
+    def touch(self) -> None:
+        """What all messages of the run say of it has changed."""
+        for segment in self.segments:
+            segment.touch()
+
+
+@dataclass(slots=True, eq=False)
+class Voice:
+    """One author in one run. Parts reach what their own voice has made, and nothing else."""
+
+    run: Run
+    author: str
+    segment: Segment | None = None  # the latest
+    pending: list[Part] = field(default_factory=list)  # said about the message before it was there
+    blocks: dict[BlockKey, Segment] = field(default_factory=dict)  # what is open, and where
+    calls: dict[str, Segment] = field(default_factory=dict)  # where the newest call of an id is
+    data: dict[DataKey, tuple[Segment, JSONValue]] = field(
+        default_factory=dict
+    )  # data parts with an id, and what they hold
+    anchor: Anchor = field(default_factory=Anchor)  # for its first message
