@@ -1,0 +1,66 @@
+"""What can go wrong between reef and an agent, as the people on the thread and the operator read it.
+
+    Unavailable
+    └── AgentFailure         one sentence, fit for the thread
+        ├── CardRefused      the card cannot be used as it is
+        ├── Unreachable      nothing was accepted: no connection, or "come back later" until patience ended
+        ├── Refused          the agent answered with an error
+        ├── Broken           the stream ended in the middle, or is no A2A stream
+        └── Silent           not a byte for as long as the idle limit
+
+The messages never hold a bearer. What an agent says of itself is quoted, shortened.
+"""
+
+from __future__ import annotations
+
+from bubble.protocol.errors import Unavailable
+
+__all__ = ["AgentFailure", "Broken", "CardRefused", "Refused", "Silent", "Unreachable", "quoted"]
+
+_QUOTED = 500
+
+
+class AgentFailure(Unavailable):
+    """The agent could not be made to answer."""
+
+
+class CardRefused(AgentFailure):
+    """The card says what reef cannot work with, or must not follow."""
+
+
+class Unreachable(AgentFailure):
+    """The request was not accepted by anybody; it can be sent again without harm."""
+
+
+class Refused(AgentFailure):
+    """The agent's error answer.
+
+    `status` is that of HTTP, `rpc_code` that of JSON-RPC where there is one. `begun` tells whether the stream had brought an event before.
+    """
+
+    def __init__(
+        self, message: str, *, status: int | None = None, rpc_code: int | None = None, begun: bool = False
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.rpc_code = rpc_code
+        self.begun = begun
+
+    @property
+    def is_about_the_message(self) -> bool:
+        """Whether it refuses what was said, where 401, 403, 429 and 5xx refuse whoever says it or whenever it is said."""
+        return not self.begun and (self.status is None or self.status < 500) and self.status not in {401, 403, 408, 429}
+
+
+class Broken(AgentFailure):
+    """The stream is over before the reply is, or cannot be read."""
+
+
+class Silent(AgentFailure):
+    """The agent is connected and says nothing."""
+
+
+def quoted(text: str) -> str:
+    """Foreign words for use in a sentence: on one line, and not longer than is useful."""
+    plain = " ".join(text.split())
+    return plain if len(plain) <= _QUOTED else plain[:_QUOTED] + "…"
