@@ -11,7 +11,7 @@ began. A new text is held against what was said since each of these places, the 
 
 Where what was said since such a place is a single chunk, equality alone proves little ("ha", "ha"), so that more is asked for: that the new
 text is known to be whole, or comes in another carrier, or that the single chunk was marked as a delta. A text marked as a delta is never a
-repetition.
+repetition. What stays in doubt is for the caller to hold until what comes next has decided (`is_doubtful`).
 """
 
 from __future__ import annotations
@@ -34,14 +34,15 @@ _MOST_PLACES = 256
 class Passage:
     """A text as it comes in.
 
-    `is_delta` and `append` are the agent's own marks. `is_whole` tells that it is known to be no delta, `is_copy` that it comes in a
-    snapshot of the task, which repeats by its nature.
+    `is_delta` and `append` are the agent's own marks. `is_whole` tells that it is known to be no delta, `is_composed` that it came together
+    with other parts, as deltas hardly do, `is_copy` that it comes in a snapshot of the task, which repeats by its nature.
     """
 
     text: str
     carrier: Carrier
     is_delta: bool = False
     is_whole: bool = False
+    is_composed: bool = False
     is_copy: bool = False
     append: bool = False
 
@@ -90,6 +91,12 @@ class Said:
                 return len(said)
         return len(text) if (passage.is_whole or passage.is_copy) and text in self._wholes else 0
 
+    def is_doubtful(self, passage: Passage) -> bool:
+        """Whether the passage, of which nothing is `known`, may repeat the one chunk before it all the same."""
+        if passage.is_delta or passage.append or self._begins or not self._places:
+            return False
+        return self._since(len(self._places) - 1) == passage.text
+
     def add(self, passage: Passage, *, known: int) -> None:
         """Takes note that the passage is being said, but for the characters that were `known`."""
         new = passage.text[known:]
@@ -118,6 +125,8 @@ class Said:
         single = self._chunks[first]
         if len(self._chunks) - first > 1 or passage.is_copy or single.is_delta or single.carrier != passage.carrier:
             return True
-        if is_equal or passage.is_whole:
-            return passage.is_whole and (is_equal or not passage.append)
+        if is_equal:
+            return passage.is_whole or passage.is_composed
+        if passage.is_whole:
+            return not passage.append
         return not passage.append and (place == 0 or len(single.text.strip()) >= _TELLING)

@@ -87,7 +87,7 @@ class Translator:
         if self._is_closed:
             return []
         self._is_closed = True
-        return [EndBlock()]
+        return [*self._text.flush(), *self._thought.flush(), EndBlock()]
 
     # --- states -----------------------------------------------------------------------------------------------------------------
 
@@ -138,6 +138,7 @@ class Translator:
             is_delta=is_delta,
             is_whole=not is_delta and self._is_whole(content, event),
             is_copy=event.carrier == "task",
+            is_composed=len(content.parts) > 1,
             append=content.append,
         )
 
@@ -154,10 +155,11 @@ class Translator:
         if isinstance(part, TextPart):
             yield from (self._thought if part.thought else self._text).say(part.text)
             return
-        for saying in self._other(part, content, repeats=repeats):
-            yield saying
-            self._text.said.cut()
-            self._thought.said.cut()
+        others = self._other(part, content, repeats=repeats)
+        for voice in (self._text, self._thought) if others else ():
+            yield from voice.flush()
+            voice.said.cut()
+        yield from others
 
     def _other(self, part: FilePart | DataPart, content: Content, *, repeats: bool) -> list[Saying]:
         if isinstance(part, FilePart):
