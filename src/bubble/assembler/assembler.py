@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from bubble.assembler.encoding import EventPart, encode_message
 from bubble.assembler.handlers import Handlers, PartHandler
@@ -28,7 +28,7 @@ class Assembler:
         return ThreadAssembler(handlers=self._handlers, grouping=grouping, role_of=role_of)
 
     async def assemble(
-        self, events: Sequence[GivenEvent], *, grouping: Grouping = "speaker", role_of: RoleOf = default_role
+        self, events: Iterable[GivenEvent], *, grouping: Grouping = "speaker", role_of: RoleOf = default_role
     ) -> ThreadSnapshot:
         """The snapshot of a thread that consists of these events, in ascending order. Raises as `ThreadAssembler.apply` does."""
         thread = self.open(grouping=grouping, role_of=role_of)

@@ -68,12 +68,7 @@ def _react(stage: Stage, reaction: Reaction) -> None:
 
 
 def _begin_block(stage: Stage, voice: Voice, chunk: Part) -> Segment:
-    key = _block_key(chunk)
-    segment = stage.speak(voice, chunk)
-    replaced = voice.blocks.get(key)
-    if replaced is not None:
-        replaced.has_strays = True
-    voice.blocks[key] = segment
+    segment = voice.blocks[_block_key(chunk)] = stage.speak(voice, chunk)
     return segment
 
 
@@ -113,7 +108,6 @@ def _end_block(_: Stage, voice: Voice, chunk: Part) -> Segment | None:
 def _end_step(_: Stage, voice: Voice, chunk: Part) -> Holder:
     for segment in set(voice.blocks.values()):
         segment.note(chunk)
-        segment.has_strays = True
     voice.blocks.clear()
     return voice.segment or voice.anchor
 

@@ -118,9 +118,7 @@ def _finish_run(stage: Stage, record: FinishRecord, _: Reading | None) -> Holder
     run.is_finished = True
     run.outcome = record.outcome
     for voice in run.voices.values():
-        for (kind, block_id), segment in voice.blocks.items():
-            segment.note({"type": f"{kind}-end", "id": block_id})
-        voice.blocks.clear()
+        voice.blocks.clear()  # and whatever still looks open is shown as done (`rendering.closed`)
     run.touch()
     return run.segments[-1] if run.segments else None
 

@@ -33,7 +33,7 @@ def render(
 
 
 def closed(part: MessagePart) -> MessagePart:
-    """The part of a run that is over: nothing will be added to its text."""
+    """A part of a run that is over: nothing is added to a text any more, whoever forgot to end it."""
     if part.get("state") == "streaming" and part["type"] in _BLOCKS:
         return {**part, "state": "done"}
     return part

@@ -23,7 +23,9 @@ def keep(events: Iterable[GivenEvent]) -> list[KeptEvent]:
     return [(event.seq, event.text) if isinstance(event, SequencedEvent) else _kept(event) for event in events]
 
 
-def _kept(event: Mapping[str, object]) -> KeptEvent:
+def _kept(event: object) -> KeptEvent:
+    if not isinstance(event, Mapping):
+        raise InvalidRequest("An event must be a SequencedEvent or an object in wire form.")
     seq, created_at = event.get("seq"), event.get("createdAt")
     if not (isinstance(seq, int) and not isinstance(seq, bool) and 1 <= seq <= MAX_SEQ):
         raise InvalidRequest("`$.seq` of a stored event must be an integer from 1 to 2^53-1.")

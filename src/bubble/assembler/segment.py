@@ -53,7 +53,6 @@ class Segment:
         "created_at",
         "error",
         "first_seq",
-        "has_strays",
         "id",
         "last_seq",
         "place",
@@ -76,7 +75,6 @@ class Segment:
         self.shown_seq = 0  # of the last event that showed something here
         self.error: str | None = None
         self.producer_message_id: str | None = None
-        self.has_strays = False  # parts that the end of a step, or another block of the same id, left open
         self._now = now
         self._role_of = role_of
         self._opened = array("Q")  # by part: the event that made it
@@ -181,7 +179,7 @@ class Segment:
 
     def since(self, seq: int) -> BubbleMessage:
         """The message with nothing in it but what events above `seq` showed."""
-        if self._opened[0] > seq:
+        if self._opened[0] > seq and self._reactions is None:
             return self.message()
         parts = [
             self._rest(index, part, after=seq) if self._opened[index] <= seq else part
@@ -199,7 +197,7 @@ class Segment:
     def _parts(self) -> list[MessagePart]:
         parts = list(self.reducer.parts())
         is_over = self.run is not None and self.run.is_finished
-        return [closed(part) for part in parts] if self.has_strays and is_over else parts
+        return [closed(part) for part in parts] if is_over else parts
 
     def _render(self, parts: list[MessagePart], *, after: int) -> BubbleMessage:
         reactions = {} if self._reactions is None else self._reactions.shown(after=after)

@@ -64,7 +64,7 @@ class ThreadAssembler:
         self._is_closed = False
         self._turns = Turns()
 
-    async def apply(self, events: Sequence[GivenEvent]) -> Applied:
+    async def apply(self, events: Iterable[GivenEvent]) -> Applied:
         """Folds in the events above the head; those at or below it are ignored, so overlaps do no harm. Gaps are fine.
 
         `ValueError` where the seqs do not ascend, `InvalidRequest` for what is no stored event, and whatever a part handler raises: then
