@@ -26,11 +26,11 @@ pytestmark = pytest.mark.anyio
 
 
 @pytest.mark.requirement("PR-6-11", "PR-2-15")
-async def test_the_protocol_tells_its_version_and_the_limits_in_force() -> None:
+async def test_the_protocol_tells_its_version_the_limits_in_force_and_what_is_installed() -> None:
     async with a_world(limits={"subscriptions": 7}) as world:
         told = (await world.nobody.get("/v1/protocol")).json()
     assert told["protocolVersion"] == 1
-    assert told["extensions"] == []
+    assert told["extensions"] == [{"name": "artifacts", "version": 1}]
     assert (told["limits"]["subscriptions"], told["limits"]["eventBytes"]) == (7, 1024 * 1024)
 
 

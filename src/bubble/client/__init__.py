@@ -1,4 +1,4 @@
-"""The client: `BubbleConnection` and what it gives. Knows the protocol and nothing of the server."""
+"""The client: `BubbleConnection` and what it gives. Knows the protocol, the assembler and extensions, and nothing of the server."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from bubble.client.connection import BubbleConnection
 from bubble.client.follower import SubscriptionStatistics
 from bubble.client.hearing import RunInterrupted
 from bubble.client.listing import Listing
+from bubble.client.messages import MessagesSubscription, MessagesUpdate
+from bubble.client.negotiation import AssemblerProvider, Extensions
+from bubble.client.outbound import AttachedFile, SentMessage
 from bubble.client.runs import Run
 from bubble.client.subscriptions import GrantsSubscription, ThreadSubscription
 from bubble.client.tool_calls import Approval, ToolCall
@@ -15,15 +18,21 @@ from bubble.client.transport import Connector, Socket, SocketClosed
 
 __all__ = [
     "Approval",
+    "AssemblerProvider",
+    "AttachedFile",
     "Backoff",
     "BubbleConnection",
     "Connector",
     "Extension",
+    "Extensions",
     "GrantsSubscription",
     "Listing",
+    "MessagesSubscription",
+    "MessagesUpdate",
     "ProtocolInfo",
     "Run",
     "RunInterrupted",
+    "SentMessage",
     "Socket",
     "SocketClosed",
     "SubscriptionStatistics",

@@ -11,6 +11,7 @@ from typing import Self
 import httpx2
 from msgspec import UNSET, Raw, UnsetType
 
+from bubble.assembler import Assembler, Grouping, ThreadAssembler
 from bubble.client.administration import Administration
 from bubble.client.answers import ProtocolInfo, Ticket
 from bubble.client.backoff import Backoff
@@ -19,6 +20,9 @@ from bubble.client.follower import Follower
 from bubble.client.http import HttpClient
 from bubble.client.listening import Listening
 from bubble.client.listing import Listing
+from bubble.client.messages import MessagesServices, MessagesSubscription
+from bubble.client.negotiation import AssemblerProvider, Extensions
+from bubble.client.outbound import AttachedFile, Outbound, SentMessage
 from bubble.client.paths import server_url
 from bubble.client.runs import Run, RunServices
 from bubble.client.sizes import Sizes
@@ -108,6 +112,11 @@ class BubbleConnection(Administration):
             lambda thread_id, seq: self.subscribe_thread(thread_id, from_seq=seq),
             lambda thread_id, seq: self.iter_events(thread_id, from_seq=seq),
         )
+        self.assembler = AssemblerProvider()
+        self.extensions = Extensions(self.protocol, self.assembler)
+        self._outbound = Outbound(
+            principal_id=self._own_id, events=self._events, sizes=self._sizes, assembler=self._negotiated
+        )
         self._principal_id: str | None = None
         self._stack = AsyncExitStack()
 
@@ -152,6 +161,11 @@ class BubbleConnection(Administration):
         if self._principal_id is None:
             self._principal_id = (await self.who_am_i()).principal_id
         return self._principal_id
+
+    async def _negotiated(self) -> Assembler:
+        if not self.assembler.ready:
+            await self.extensions.negotiate()
+        return self.assembler.create()
 
     # --- threads ----------------------------------------------------------------------------------------------------------------
 
@@ -274,6 +288,53 @@ class BubbleConnection(Administration):
             keep_unknown=unknown == "keep",
         )
         return ThreadSubscription(self._sockets, follower, retry_for=self._retry_for, timeout=self._timeout)
+
+    # --- messages ---------------------------------------------------------------------------------------------------------------
+
+    def follow_messages(
+        self, thread_id: str, *, grouping: Grouping = "speaker", from_seq: int | None = None
+    ) -> MessagesSubscription:
+        """Follows a thread as messages (spec 4): at first its last 1,000 events or those from `from_seq` on, then what changes.
+
+        `async with` it, then `async for` its updates. Extensions are negotiated before, if they were not.
+        """
+        check_name(thread_id, path="thread_id")
+
+        async def open_thread() -> ThreadAssembler:
+            return (await self._negotiated()).open(grouping=grouping)
+
+        async def head() -> int:
+            return (await self.get_thread(thread_id)).head_seq
+
+        services = MessagesServices(
+            open=open_thread,
+            head=head,
+            subscribe=lambda seq: self.subscribe_thread(thread_id, from_seq=seq, unknown="keep"),
+            read=lambda first, last: self.iter_events(thread_id, from_seq=first, to_seq=last, unknown="keep"),
+        )
+        return MessagesSubscription(
+            services, from_seq=None if from_seq is None else check_seq(from_seq, path="from_seq")
+        )
+
+    async def send_message(
+        self,
+        thread_id: str,
+        text: str = "",
+        *,
+        files: Sequence[AttachedFile] = (),
+        message: Mapping[str, object] | None = None,
+        idempotency_key: str | None = None,
+    ) -> SentMessage:
+        """Says something as a person does: a whole run of kind `user_input`, appended at once or not at all, and sent again safely.
+
+        A file is a URL, a `pathlib.Path` that is read here, or `(filename, bytes, media_type)`. `message` is a UI message of the AI SDK,
+        whose parts come after text and files. With an `idempotency_key` of its own, a message may be sent again by a later call, if it is
+        the same. Raises `InvalidRequest` where there is nothing to send or a part that cannot be, and `PayloadTooLarge`: a file may have
+        about 760 KB, a message 8 MiB, by default.
+        """
+        return await self._outbound.send(thread_id, text, files=files, message=message, idempotency_key=idempotency_key)
+
+    # --- runs -------------------------------------------------------------------------------------------------------------------
 
     def run(
         self,

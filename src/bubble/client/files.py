@@ -13,6 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from bubble.client.sizes import Sizes
 from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.jsontext import JSONValue
 
 __all__ = ["FileSource", "file_chunk"]
 
@@ -26,7 +27,7 @@ _DATA_URL = re.compile(r"data:([^;,]*)[^,]*,", re.IGNORECASE)
 
 async def file_chunk(
     source: FileSource, *, media_type: str | None = None, filename: str | None = None, sizes: Sizes
-) -> dict[str, object]:
+) -> dict[str, JSONValue]:
     """The `file` chunk. What is not given is told from the path, the name or the URL.
 
     Raises `PayloadTooLarge`, `OSError` from reading, and `InvalidRequest` for what is no URL or where no media type can be told.
@@ -44,16 +45,16 @@ async def file_chunk(
     return _chunk_of_data(data, media_type, name)
 
 
-def _chunk_of_data(data: bytes, media_type: str | None, filename: str | None) -> dict[str, object]:
+def _chunk_of_data(data: bytes, media_type: str | None, filename: str | None) -> dict[str, JSONValue]:
     known = media_type or _told_by_name(filename) or (None if filename is None else _UNKNOWN)
     url = f"data:{known};base64,{base64.b64encode(data).decode('ascii')}"
     return _chunk(url, known, filename)
 
 
-def _chunk(url: str, media_type: str | None, filename: str | None) -> dict[str, object]:
+def _chunk(url: str, media_type: str | None, filename: str | None) -> dict[str, JSONValue]:
     if not media_type:
         raise InvalidRequest("`media_type` must be given: it cannot be told from a name.")
-    chunk: dict[str, object] = {"type": "file", "url": url, "mediaType": media_type}
+    chunk: dict[str, JSONValue] = {"type": "file", "url": url, "mediaType": media_type}
     return chunk if filename is None else {**chunk, "filename": filename}
 
 

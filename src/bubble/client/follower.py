@@ -133,6 +133,13 @@ class Follower:
             self.on_change()
         return event
 
+    def take_all(self) -> list[SequencedEvent]:
+        """All that is in the buffer, maybe nothing. Raises like `take`."""
+        events: list[SequencedEvent] = []
+        while (self._buffer or not events) and (event := self.take()) is not None:
+            events.append(event)
+        return events
+
     async def wait(self) -> None:
         """Returns when there is something new: an event, the opening, the end."""
         self._news.clear()

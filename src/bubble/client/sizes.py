@@ -12,6 +12,7 @@ __all__ = ["Sizes", "pieces"]
 
 # Whatever a server's settings are, an event of so many bytes is worth no question; should it be refused, the server says so itself.
 _SMALL = 64 * 1024
+_FEW = 50
 # Characters of text in one chunk. As JSON a character has at most 12 bytes, mostly one, and a piece must fit into an event.
 _PIECE = 64 * 1024
 
@@ -49,4 +50,15 @@ class Sizes:
             raise PayloadTooLarge(
                 f"{name} has {size:,} bytes. Within an event the server takes a file of less than {most:,};"
                 " put a larger one where others can fetch it, and give its URL."
+            )
+
+    async def check_batch(self, count: int, size: int) -> None:
+        """`PayloadTooLarge` where `count` events of `size` bytes together are more than the server appends at once."""
+        if count <= _FEW and size <= _SMALL:
+            return
+        limits = await self.limits()
+        if count > limits.batch_events or size > limits.batch_bytes:
+            raise PayloadTooLarge(
+                f"The message is too large: {count:,} events of {size:,} bytes, where the server appends at most"
+                f" {limits.batch_events:,} of {limits.batch_bytes:,} bytes at once. Send it as several messages, or files by their URLs."
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -108,6 +108,12 @@ class ThreadSubscription(_Subscription):
         while (event := self._follower.take()) is None:
             await self._follower.wait()
         return event
+
+    async def next_batch(self) -> Sequence[SequencedEvent]:
+        """All the events that have come since, at least one: for readers that had rather look once at many. Raises like iterating."""
+        while not (events := self._follower.take_all()):
+            await self._follower.wait()
+        return events
 
     def _detach(self) -> None:
         if self._socket is not None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Annotated
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from bubble.auth.browser import csrf_token
+from bubble.extensions import installed_extensions
 from bubble.protocol import PROTOCOL_VERSION
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.limits import Limits
@@ -95,10 +97,19 @@ async def metrics(call: Call) -> Answer[bytes]:
 
 @OPERATIONS.add("GET", "/v1/protocol", summary="What this server speaks", tag="Service", access="none")
 async def get_protocol(call: Call) -> ProtocolInfo:
-    """The protocol's version, the limits in force, and extensions."""
+    """The protocol's version, the limits in force, and the extensions that are installed."""
     return ProtocolInfo(
-        protocol_version=PROTOCOL_VERSION, server_version=VERSION, limits=call.services.limits, extensions=[]
+        protocol_version=PROTOCOL_VERSION,
+        server_version=VERSION,
+        limits=call.services.limits,
+        extensions=_extensions(),
     )
+
+
+@cache
+def _extensions() -> list[Extension]:
+    # What is installed does not change while the process lives.
+    return [Extension(name=each.name, version=each.version) for each in installed_extensions()]
 
 
 @OPERATIONS.add("GET", "/v1/whoami", summary="Who am I?", tag="Service")

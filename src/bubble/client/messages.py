@@ -1,0 +1,126 @@
+"""A thread as messages, followed: its events, folded as they come.
+
+*Theory of operation.* All that has come since the last time is folded at once, so a reader that is slow sees fewer states and never falls
+behind by more than the one it is looking at. A batch counts as folded only after the assembler has taken it in: if the reader is
+cancelled in between, the same batch is folded again, which the assembler passes over as far as it had it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
+
+from bubble.assembler import BubbleMessage, ThreadAssembler, ThreadSnapshot, message_changes
+from bubble.client.subscriptions import ThreadSubscription
+from bubble.protocol.events import SequencedEvent
+
+__all__ = ["MessagesServices", "MessagesSubscription", "MessagesUpdate"]
+
+# What is read of a thread's history at first, and then each time, in events.
+_PAGE = 1_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesUpdate:
+    """What a thread shows now: all its `messages` in order, and against the update before it, which of them are new or changed
+    (`upserts`) and the ids of those that are gone (`removals`). `head_seq` is the last event that is taken into account.
+    """
+
+    messages: Sequence[BubbleMessage]
+    upserts: Sequence[BubbleMessage]
+    removals: Sequence[str]
+    head_seq: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessagesServices:
+    """What following needs of the client, for one thread."""
+
+    open: Callable[[], Awaitable[ThreadAssembler]]
+    head: Callable[[], Awaitable[int]]
+    subscribe: Callable[[int], ThreadSubscription]
+    read: Callable[[int, int], AsyncIterator[SequencedEvent]]
+
+
+class MessagesSubscription:
+    """Made by `BubbleConnection.follow_messages`; `async with` it, then `async for`.
+
+    The first update has the history that was there when it was entered, the later ones come when something changed. It reads the last
+    1,000 events at first, so the oldest message may lack its beginning; `load_older` brings what is before. It is resumed over
+    reconnects, and ends with the errors of `ThreadSubscription`.
+    """
+
+    def __init__(self, services: MessagesServices, *, from_seq: int | None = None) -> None:
+        self._services = services
+        self._from_seq = from_seq
+        self._oldest = self._taken = 0
+        self._batch: Sequence[SequencedEvent] = ()
+        self._shown: ThreadSnapshot | None = None
+        self._comparing = asyncio.Lock()
+        self._stack = AsyncExitStack()
+
+    @property
+    def has_older(self) -> bool:
+        """Whether the thread has events before those that are taken into account."""
+        return self._oldest > 1
+
+    async def load_older(self, *, limit: int = _PAGE) -> MessagesUpdate:
+        """Takes up to `limit` older events into account, and tells what that changes. Not before the first update."""
+        if self._shown is None:
+            raise RuntimeError("The first update comes before older ones.")
+        oldest = max(1, self._oldest - limit)
+        older = [event async for event in self._services.read(oldest, self._oldest - 1)] if self.has_older else []
+        await self._thread.prepend(older)
+        self._oldest = oldest
+        return await self._update()
+
+    async def __aenter__(self) -> Self:
+        if self._oldest:
+            raise RuntimeError("A subscription is entered once.")
+        async with AsyncExitStack() as stack:
+            self._thread = await self._services.open()
+            stack.push_async_callback(self._thread.close)
+            self._oldest = self._from_seq or max(1, await self._services.head() - _PAGE + 1)
+            self._taken = self._oldest - 1
+            self._events = await stack.enter_async_context(self._services.subscribe(self._oldest))
+            self._stack = stack.pop_all()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._stack.aclose()
+
+    def __aiter__(self) -> AsyncIterator[MessagesUpdate]:
+        return self
+
+    async def __anext__(self) -> MessagesUpdate:
+        while self._shown is None and self._taken < self._events.through_seq:
+            await self._take_in()
+        if self._shown is None:
+            return await self._update()
+        while True:
+            await self._take_in()
+            update = await self._update()
+            if update.upserts or update.removals:
+                return update
+
+    async def _take_in(self) -> None:
+        self._batch = self._batch or await self._events.next_batch()
+        await self._thread.apply(self._batch)
+        self._taken, self._batch = self._batch[-1].seq, ()
+
+    async def _update(self) -> MessagesUpdate:
+        async with self._comparing:
+            before, self._shown = self._shown, await self._thread.snapshot()
+            changes = message_changes(before, self._shown)
+            return MessagesUpdate(
+                messages=self._shown.messages,
+                upserts=changes.upserts,
+                removals=changes.removals,
+                head_seq=self._shown.head_seq,
+            )

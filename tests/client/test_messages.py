@@ -1,0 +1,201 @@
+"""A thread followed as messages."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from bubble.client import BubbleConnection, MessagesUpdate
+from bubble.protocol.errors import InvalidRequest, NotFound
+from bubble.protocol.events import RunFinished, RunStarted
+from bubble.testing.server import BubbleServer
+
+pytestmark = [pytest.mark.anyio, pytest.mark.timeout(60)]
+
+
+@pytest.fixture
+async def thread_id(bubble_client: BubbleConnection) -> str:
+    return (await bubble_client.create_thread()).thread_id
+
+
+def texts(update: MessagesUpdate) -> list[str]:
+    """What each message says, from the run of somebody."""
+    said = []
+    for message in update.messages:
+        pieces = [str(part["text"]) for part in message["parts"] if part["type"] == "text"]
+        if pieces:
+            said.append("".join(pieces))
+    return said
+
+
+async def say(client: BubbleConnection, thread_id: str, text: str, *, run_id: str | None = None) -> None:
+    async with client.run(thread_id, run_id=run_id, kind="agent_work") as run:
+        await run.text(text)
+
+
+async def test_the_first_update_is_the_history_and_the_next_ones_what_changes(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    await say(bubble_client, thread_id, "before")
+    async with bubble_client.follow_messages(thread_id) as view:
+        first = await anext(view)
+        assert texts(first) == ["before"]
+        assert (first.upserts, first.removals) == (first.messages, ())
+        await say(bubble_client, thread_id, "after", run_id="r")
+        async for update in view:
+            if update.messages[-1]["metadata"]["bubble"]["status"] == "finished":
+                break
+        assert texts(update) == ["before", "after"]
+        assert [message["id"] for message in update.upserts] == ["r"]
+        assert update.messages[0] is first.messages[0]
+        assert update.head_seq == (await bubble_client.get_thread(thread_id)).head_seq
+
+
+async def test_a_thread_where_nobody_said_anything_has_an_update_too(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    async with bubble_client.follow_messages(thread_id, from_seq=2) as view:
+        update = await anext(view)
+        assert (update.messages, update.head_seq, view.has_older) == ((), 0, True)
+        await say(bubble_client, thread_id, "hello")
+        assert [message["metadata"]["bubble"]["principalId"] for message in (await anext(view)).messages] == ["admin"]
+
+
+async def test_a_reader_that_is_slow_sees_the_newest_state_only(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    async with bubble_client.follow_messages(thread_id) as view:
+        await anext(view)
+        async with bubble_client.subscribe_thread(thread_id) as events:
+            async with bubble_client.run(thread_id) as run:
+                for number in range(500):
+                    await run.text(f"{number} ")
+            async for stored in events:
+                if stored.type == "run_finished":
+                    break
+        updates = [await anext(view)]
+        while updates[-1].messages[-1]["metadata"]["bubble"]["status"] == "streaming":
+            updates.append(await anext(view))
+        assert texts(updates[-1]) == ["".join(f"{number} " for number in range(500))]
+        assert len(updates) < 50
+
+
+async def test_nothing_is_told_of_events_that_change_no_message(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    async with bubble_client.follow_messages(thread_id) as view:
+        await anext(view)
+        await bubble_client.append_event(thread_id, RunStarted(principal_id="admin", run_id="silent"))
+        await bubble_client.append_event(thread_id, RunFinished(principal_id="admin", run_id="silent"))
+        await say(bubble_client, thread_id, "at last", run_id="r")
+        assert [message["id"] for message in (await anext(view)).upserts] == ["r"]
+
+
+async def test_of_a_long_thread_the_end_is_read_and_the_rest_when_it_is_asked_for(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    async with bubble_client.run(thread_id, run_id="long") as run:
+        for number in range(1_500):
+            await run.text(f"{number} ")
+    await say(bubble_client, thread_id, "the end", run_id="last")
+    async with bubble_client.follow_messages(thread_id) as view:
+        with pytest.raises(RuntimeError, match="first update"):
+            await view.load_older()
+        shown = [(texts(await anext(view)), view.has_older)]
+        older = await view.load_older()
+        shown.append((texts(older), view.has_older))
+        assert shown == [(["the end"], True), (["".join(f"{number} " for number in range(1_500)), "the end"], False)]
+        assert "last" not in [message["id"] for message in older.upserts]
+        nothing = await view.load_older()
+        assert (texts(nothing), nothing.upserts, nothing.removals) == (texts(older), (), ())
+        await say(bubble_client, thread_id, "more", run_id="more")
+        assert [message["id"] for message in (await anext(view)).upserts] == ["more"]
+
+
+async def test_older_messages_can_be_asked_for_little_by_little(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    for number in range(3):
+        await say(bubble_client, thread_id, str(number))
+    head = (await bubble_client.get_thread(thread_id)).head_seq
+    async with bubble_client.follow_messages(thread_id, from_seq=head + 1) as view:
+        shown = [texts(await anext(view))]
+        while view.has_older:
+            shown.append(texts(await view.load_older(limit=5)))
+    assert shown == [[], ["2"], ["1", "2"], ["0", "1", "2"], ["0", "1", "2"]]
+
+
+@pytest.mark.parametrize("grouping", ["speaker", "run"])
+async def test_messages_are_grouped_as_it_was_asked_for(
+    bubble_server: BubbleServer, thread_id: str, grouping: str
+) -> None:
+    alice = await bubble_server.register("alice")
+    await bubble_server.admin.put_grant(thread_id, "alice", "participant")
+    async with bubble_server.connect(alice) as hers, bubble_server.admin.run(thread_id, run_id="a") as one:
+        await one.text("Once ")
+        await one.flush()
+        await say(hers, thread_id, "Hm.", run_id="b")
+        await one.text("upon a time.")
+        await one.flush()
+        async with hers.follow_messages(thread_id, grouping=grouping) as view:  # type: ignore[arg-type]
+            update = await anext(view)
+    expected = {"speaker": ["Once ", "Hm.", "upon a time."], "run": ["Once upon a time.", "Hm."]}
+    assert texts(update) == expected[grouping]
+
+
+async def test_another_grouping_is_refused(bubble_client: BubbleConnection, thread_id: str) -> None:
+    with pytest.raises(ValueError, match="grouping"):
+        async with bubble_client.follow_messages(thread_id, grouping="author"):  # type: ignore[arg-type]
+            raise AssertionError("The block must not be entered.")
+
+
+async def test_a_reader_that_is_cancelled_at_any_moment_can_go_on(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    await say(bubble_client, thread_id, "before")
+    async with bubble_client.follow_messages(thread_id) as view:
+        update: MessagesUpdate | None = None
+        for turns in range(40):
+            waiting = asyncio.create_task(anext(view))
+            await say(bubble_client, thread_id, str(turns))
+            for _ in range(turns):
+                await asyncio.sleep(0)
+            waiting.cancel()
+            (outcome,) = await asyncio.gather(waiting, return_exceptions=True)
+            update = outcome if isinstance(outcome, MessagesUpdate) else update
+        await say(bubble_client, thread_id, "the end", run_id="end")
+        while update is None or "end" not in [message["id"] for message in update.messages]:
+            update = await anext(view)
+        assert texts(update) == ["before", *map(str, range(40)), "the end"]
+
+
+async def test_it_ends_for_who_is_removed_after_what_was_shown(bubble_server: BubbleServer, thread_id: str) -> None:
+    alice = await bubble_server.register("alice")
+    await bubble_server.admin.put_grant(thread_id, "alice", "observer")
+    async with bubble_server.connect(alice) as hers, hers.follow_messages(thread_id) as view:
+        await anext(view)
+        await bubble_server.admin.remove_grant(thread_id, "alice")
+        with pytest.raises(NotFound):
+            await anext(view)
+
+
+async def test_who_may_not_read_a_thread_cannot_follow_its_messages(
+    bubble_server: BubbleServer, thread_id: str
+) -> None:
+    async with bubble_server.connect(await bubble_server.register("alice")) as hers:
+        with pytest.raises(NotFound):
+            async with hers.follow_messages(thread_id):
+                raise AssertionError("The block must not be entered.")
+
+
+async def test_it_is_entered_once_and_from_a_seq_that_can_be_one(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    view = bubble_client.follow_messages(thread_id)
+    async with view:
+        pass
+    with pytest.raises(RuntimeError, match="entered once"):
+        await view.__aenter__()
+    with pytest.raises(InvalidRequest, match="from_seq"):
+        bubble_client.follow_messages(thread_id, from_seq=0)
