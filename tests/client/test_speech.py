@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import pytest
 
+from bubble.assembler import MessagePart, validate_chunk
 from bubble.client import BubbleConnection, Run
 from bubble.protocol.errors import Conflict, InvalidRequest, PayloadTooLarge
 from bubble.protocol.jsontext import JSONValue
@@ -393,3 +394,91 @@ async def test_nothing_is_said_after_the_end(bubble_client: BubbleConnection, th
         await run.finish()
         with pytest.raises(Conflict, match="has finished"):
             await say(run)
+
+
+# --- as the AI SDK has it -------------------------------------------------------------------------------------------------------
+
+
+async def say_everything(run: Run) -> None:
+    await run.metadata({"model": "m"})
+    async with run.step():
+        await run.reasoning("Hm.", provider_metadata={"x": {"y": 1}})
+        await run.text("Yes.", provider_metadata={"x": {"y": 2}})
+        await run.file(b"hi", filename="note.txt")
+        await run.source("https://example.com/", title="Example", source_id="s1")
+        await run.source_document("Report", media_type="application/pdf", filename="r.pdf", source_id="s2")
+        await run.data("weather", {"sky": "blue"}, id="w")
+        await run.data("weather", {"sky": "grey"}, id="w")
+        await run.data("tick", 1, transient=True)
+    async with run.step():
+        done = await run.tool_call(
+            "add", iter(['{"a":', "1}"]), tool_call_id="c1", title="Add", dynamic=True, provider_executed=True
+        )
+        await done.output(1, preliminary=True)
+        await done.output(2)
+        failed = await run.tool_call("sql", iter(["SELECT"]), tool_call_id="c2", input_encoding="text")
+        await failed.error("no table")
+        await (await run.tool_call("pay", {}, tool_call_id="c3")).denied()
+        await (await run.tool_call("guess", tool_call_id="c4")).input_error("unknown tool", value={"x": 1})
+        await run.event("mood", {"m": 1}, id="m")
+        await run.artifact("a", name="Plan", text="- one\n")
+        await run.artifact("a", op="append", text="- two\n")
+    await run.error("Out of credit.")
+
+
+async def test_every_chunk_that_is_said_is_one_that_the_ai_sdk_accepts(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    chunks = [each for each in await said(bubble_client, thread_id, say_everything) if "type" in each]
+    for chunk in chunks:
+        validate_chunk(chunk)
+    assert len({str(chunk["type"]) for chunk in chunks}) == 22
+
+
+async def test_what_is_said_is_what_a_reader_of_messages_sees(bubble_client: BubbleConnection, thread_id: str) -> None:
+    async with bubble_client.run(thread_id, kind="agent_work") as run:
+        await say_everything(run)
+    async with bubble_client.follow_messages(thread_id) as view:
+        message = (await anext(view)).messages[-1]
+    assert (message["id"], message["role"]) == (run.run_id, "assistant")
+    assert message["metadata"]["model"] == "m"  # type: ignore[typeddict-item]
+    assert message["metadata"]["bubble"]["error"] == "Out of credit."
+    assert message["metadata"]["bubble"]["outcome"] == "failed"
+    shown = [(part["type"], part.get("state"), SHOWN[str(part["type"])](part)) for part in message["parts"]]
+    assert shown == [
+        ("step-start", None, None),
+        ("reasoning", "done", "Hm."),
+        ("text", "done", "Yes."),
+        ("file", None, "note.txt"),
+        ("source-url", None, "Example"),
+        ("source-document", None, "Report"),
+        ("data-weather", None, {"sky": "grey"}),
+        ("step-start", None, None),
+        ("dynamic-tool", "output-available", ({"a": 1}, 2)),
+        ("tool-sql", "output-error", ("SELECT", None)),
+        ("tool-pay", "output-denied", ({}, None)),
+        ("tool-guess", "output-error", (None, None)),
+        ("data-bubble-agent-event", None, {"name": "mood", "data": {"m": 1}}),
+        ("data-bubble-artifact", None, {"artifactId": "a", "name": "Plan", "text": "- one\n- two\n"}),
+    ]
+
+
+def _call(part: MessagePart) -> JSONValue:
+    return (part.get("input"), part.get("output"))  # type: ignore[return-value]
+
+
+SHOWN: Mapping[str, Callable[[MessagePart], JSONValue]] = {
+    "step-start": lambda _: None,
+    "reasoning": lambda part: part["text"],
+    "text": lambda part: part["text"],
+    "file": lambda part: part["filename"],
+    "source-url": lambda part: part["title"],
+    "source-document": lambda part: part["title"],
+    "data-weather": lambda part: part["data"],
+    "dynamic-tool": _call,
+    "tool-sql": _call,
+    "tool-pay": _call,
+    "tool-guess": _call,
+    "data-bubble-agent-event": lambda part: part["data"],
+    "data-bubble-artifact": lambda part: part["data"],
+}

@@ -10,6 +10,7 @@ import httpx2
 import pytest
 from msgspec import UNSET
 
+from bubble.assembler import validate_chunk
 from bubble.client import (
     Approval,
     Backoff,
@@ -54,8 +55,11 @@ async def thread_id(bubble_client: BubbleConnection, bot: BubbleConnection) -> s
 
 
 async def calls_of(client: BubbleConnection, thread_id: str) -> list[dict[str, JSONValue]]:
-    """The bot's chunks, after the event that tells that it joined."""
-    return await parts_of(client, thread_id)
+    """The bot's chunks, each one that the AI SDK accepts."""
+    chunks = await parts_of(client, thread_id)
+    for chunk in chunks:
+        validate_chunk(chunk)
+    return chunks
 
 
 async def pieces(*texts: str) -> AsyncIterator[str]:
@@ -400,6 +404,27 @@ async def test_consent_cannot_be_waited_for_when_the_request_did_not_arrive(
         await call.approval()
     with pytest.raises(Conflict):
         await run.__aexit__(None, None, None)
+
+
+async def test_a_reader_of_messages_sees_a_call_go_through_consent_to_its_outcome(
+    bubble_client: BubbleConnection, bot: BubbleConnection, thread_id: str
+) -> None:
+    states: dict[JSONValue, None] = {}
+    async with bot.run(thread_id) as run, bubble_client.follow_messages(thread_id, grouping="run") as view:
+        call = await run.tool_call("refund", iter(["{}"]), tool_call_id="c1")
+        waiting = asyncio.create_task(call.approval())
+        async for update in view:
+            parts = [part for message in update.messages for part in message["parts"] if part["type"] == "tool-refund"]
+            states |= {part["state"]: None for part in parts}
+            if parts and parts[0]["state"] == "approval-requested":
+                await decide(bubble_client, run, call)
+            elif parts and parts[0]["state"] == "approval-responded":
+                assert parts[0]["approval"] == {"id": "c1", "approved": True}
+                await call.output("paid")
+            elif parts and parts[0]["state"] == "output-available":
+                break
+        assert await waiting
+    assert list(states)[-3:] == ["approval-requested", "approval-responded", "output-available"]
 
 
 # --- what ends a wait -----------------------------------------------------------------------------------------------------------
