@@ -31,9 +31,9 @@ class GrowingJson:
 
     __slots__ = ("_ahead", "_repaired", "_text", "_unread")
 
-    def __init__(self, text: str = "") -> None:
-        self._text = GrowingText(text)
-        self._unread = [text]
+    def __init__(self) -> None:
+        self._text = GrowingText()
+        self._unread: list[str] = []
         self._ahead = JSONScanner()
         self._repaired: _Repaired | None = None
 

@@ -267,7 +267,11 @@ class JSONScanner:
 
     def _begin(self) -> None:
         """A value begins to show: it takes the place of what had its name."""
-        if self._containers and (self._guard.refused or self._names[-1] in GUARDED):
+        if (
+            self._names
+            and (self._guard.refused or self._names[-1] in GUARDED)
+            and isinstance(self._containers[-1], dict)
+        ):
             self._guard.begin(self._names)
 
     def _open(self, container: _Container, at: int) -> int:

@@ -13,6 +13,7 @@ from bubble.assembler.json_guard import is_guarded
 from bubble.assembler.json_numbers import number_value
 from bubble.assembler.json_repair import repair_json
 from bubble.assembler.json_scanner import JSONScanner
+from bubble.assembler.text import joined
 from bubble.protocol.jsontext import MAX_DEPTH, JSONValue
 
 __all__ = ["ParseState", "PartialJson", "parse_partial_json"]
@@ -43,6 +44,7 @@ def parse_partial_json(text: str | None) -> PartialJson:
     """
     if text is None:
         return PartialJson(None, "undefined-input")
+    text = joined(text)
     if (value := _parse(text)) is not UNSET:
         return PartialJson(value, "successful-parse")
     if (value := _parse(repair_json(text))) is not UNSET:

@@ -5,27 +5,36 @@ A delta costs its own length. Pieces are put together when somebody looks, and t
 
 from __future__ import annotations
 
+import re
+
 from bubble.assembler.fields import Part
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["GrowingText", "TextBlock"]
+__all__ = ["GrowingText", "TextBlock", "joined"]
 
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _FIRST_HIGH, _FIRST_LOW, _PAST_LOW = 0xD800, 0xDC00, 0xE000
+
+
+def joined(text: str) -> str:
+    """`text` with each pair of surrogates made the character that it means; lone ones stay. Decoders of JSON do the same."""
+    if text.isascii() or _PAIR.search(text) is None:
+        return text
+    return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 class GrowingText:
     """A string made of pieces.
 
     The original counts in UTF-16 units: a high surrogate at the end of one piece and a low one at the beginning of the next are one
-    character. Only that border is looked at; within a piece, pairs have been joined by whoever decoded it.
+    character. Pieces must not have such pairs within them, see `joined`.
     """
 
     __slots__ = ("_halved", "_pieces")
 
-    def __init__(self, text: str = "") -> None:
+    def __init__(self) -> None:
         self._pieces: list[str] = []
         self._halved = False  # the text ends with a high surrogate
-        self.append(text)
 
     def append(self, piece: str) -> None:
         """Adds `piece` at the end."""
@@ -46,7 +55,7 @@ class GrowingText:
     def _join(self, piece: str) -> str:
         last = self._pieces[-1]
         self._pieces[-1] = last[:-1]
-        return (last[-1] + piece[0]).encode("utf-16-le", "surrogatepass").decode("utf-16-le") + piece[1:]
+        return joined(last[-1] + piece[0]) + piece[1:]
 
 
 class TextBlock:
@@ -61,7 +70,7 @@ class TextBlock:
 
     def append(self, delta: str) -> None:
         """Adds to the text."""
-        self._text.append(delta)
+        self._text.append(joined(delta))
 
     def amend(self, **fields: JSONValue) -> None:
         """Replaces fields other than `text`."""

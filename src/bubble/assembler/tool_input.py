@@ -6,7 +6,7 @@ from msgspec import UNSET, UnsetType
 
 from bubble.assembler.fields import Part
 from bubble.assembler.growing_json import GrowingJson
-from bubble.assembler.text import GrowingText
+from bubble.assembler.text import GrowingText, joined
 from bubble.protocol.jsontext import JSONValue
 
 __all__ = ["ToolInput"]
@@ -37,11 +37,12 @@ class ToolInput:
         self.tool_metadata = tool_metadata
         self.base: Part = {}
         self.shows_raw = True
-        self._text = GrowingText(text) if encoding == "text" else GrowingJson(text)
+        self._text = GrowingText() if encoding == "text" else GrowingJson()
+        self._text.append(joined(text))
 
     def append(self, delta: str) -> None:
         """Adds to the text."""
-        self._text.append(delta)
+        self._text.append(joined(delta))
 
     def build(self) -> Part:
         """The part as it is now."""
