@@ -3,7 +3,8 @@
     Unavailable
     └── AgentFailure         one sentence, fit for the thread
         ├── CardRefused      the card cannot be used as it is
-        ├── Unreachable      nothing was accepted: no connection, or "come back later" until patience ended
+        ├── Unreachable      nobody took the request
+        │   └── Busy         the agent asked to come back later
         ├── Refused          the agent answered with an error
         ├── Broken           the stream ended in the middle, or is no A2A stream
         └── Silent           not a byte for as long as the idle limit
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 from bubble.protocol.errors import Unavailable
 
-__all__ = ["AgentFailure", "Broken", "CardRefused", "Refused", "Silent", "Unreachable", "quoted"]
+__all__ = ["AgentFailure", "Broken", "Busy", "CardRefused", "Refused", "Silent", "Unreachable", "quoted"]
 
 _QUOTED = 500
 
@@ -30,6 +31,14 @@ class CardRefused(AgentFailure):
 
 class Unreachable(AgentFailure):
     """The request was not accepted by anybody; it can be sent again without harm."""
+
+
+class Busy(Unreachable):
+    """429 or 503 before the first event. `retry_after` is in seconds, where the agent said so."""
+
+    def __init__(self, message: str, *, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class Refused(AgentFailure):
@@ -49,7 +58,7 @@ class Refused(AgentFailure):
     @property
     def is_about_the_message(self) -> bool:
         """Whether it refuses what was said, where 401, 403, 429 and 5xx refuse whoever says it or whenever it is said."""
-        return not self.begun and (self.status is None or self.status < 500) and self.status not in {401, 403, 408, 429}
+        return not self.begun and self.status not in {401, 403, 408, 429} and (self.status or 400) < 500
 
 
 class Broken(AgentFailure):

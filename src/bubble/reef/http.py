@@ -1,0 +1,110 @@
+"""HTTP to one agent: where the bearer goes, which redirects are followed, what is heard as silence.
+
+The pool has no bound: a stream may last for hours, and there is one per thread that is being answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Collection
+from contextlib import asynccontextmanager
+from typing import Final
+from urllib.parse import urljoin
+
+import httpx2
+
+from bubble.protocol.jsontext import dump_json
+from bubble.protocol.version import VERSION
+from bubble.reef.addresses import origin
+from bubble.reef.dialects.base import Request
+from bubble.reef.failures import AgentFailure, Broken, Refused, Silent, Unreachable
+
+__all__ = ["CONNECT_SECONDS", "IDLE_SECONDS", "AgentHttp", "Bearer"]
+
+CONNECT_SECONDS: Final = 10.0
+IDLE_SECONDS: Final = 120.0
+
+Bearer = Callable[[], str | None]
+"""The bearer of the moment; None for none. It is asked before each request, so that a rotated secret is used."""
+
+_REDIRECTS: Final = 3
+_FOLLOWED: Final = {"GET": {301, 302, 303, 307, 308}, "POST": {307, 308}}
+
+
+class AgentHttp:
+    """One pool of connections. `close()` it.
+
+    `trusted` are the origins that the bearer goes to, that of the card among them. `idle_seconds` is how long an agent may be silent,
+    without a byte; there is no other limit to how long an answer takes.
+    """
+
+    def __init__(
+        self,
+        *,
+        bearer: Bearer,
+        trusted: Collection[str],
+        idle_seconds: float = IDLE_SECONDS,
+        connect_seconds: float = CONNECT_SECONDS,
+        transport: httpx2.AsyncBaseTransport | None = None,
+    ) -> None:
+        self._bearer = bearer
+        self._trusted = frozenset(trusted)
+        self._idle_seconds = idle_seconds
+        self._client = httpx2.AsyncClient(
+            transport=transport,
+            headers={"User-Agent": f"bubble-threads/{VERSION}"},
+            timeout=httpx2.Timeout(idle_seconds, connect=connect_seconds, pool=None),
+            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=64, keepalive_expiry=4.0),
+        )
+
+    async def close(self) -> None:
+        """Closes every connection."""
+        await self._client.aclose()
+
+    @asynccontextmanager
+    async def send(self, request: Request, *, accept: str) -> AsyncIterator[httpx2.Response]:
+        """The answer to a request, its body yet to be read.
+
+        Raises `Unreachable` where nobody took the request, `Silent` and `Broken` where the answer stopped, also while the caller reads.
+        """
+        try:
+            response = await self._answer(request, accept=accept)
+            try:
+                yield response
+            finally:
+                await response.aclose()
+        except httpx2.TransportError as error:
+            raise self._failure(error, request.url) from error
+        except httpx2.InvalidURL as error:
+            raise Unreachable(f"{request.url!r} is no URL that can be called.") from error
+        except httpx2.DecodingError as error:
+            raise Broken("The agent's answer is not compressed as it says.") from error
+
+    async def _answer(self, request: Request, *, accept: str) -> httpx2.Response:
+        url = request.url
+        for _ in range(_REDIRECTS):
+            response = await self._client.send(self._built(request, url, accept), stream=True)
+            if not response.has_redirect_location or response.status_code not in _FOLLOWED[request.method]:
+                return response
+            await response.aclose()
+            target = urljoin(url, response.headers["Location"])
+            if origin(target) != origin(url):
+                raise Refused(f"The agent redirects to {target}, which is not followed.", status=response.status_code)
+            url = target
+        raise Refused("The agent redirects without end.")
+
+    def _built(self, request: Request, url: str, accept: str) -> httpx2.Request:
+        headers = {"Accept": accept, **request.headers}
+        if origin(url) in self._trusted and (bearer := self._bearer()) is not None:
+            headers["Authorization"] = f"Bearer {bearer}"
+        if request.body is None:
+            return self._client.build_request(request.method, url, headers=headers)
+        headers["Content-Type"] = "application/json"
+        return self._client.build_request(request.method, url, headers=headers, content=dump_json(request.body))
+
+    def _failure(self, error: httpx2.TransportError, url: str) -> AgentFailure:
+        where = origin(url)
+        if isinstance(error, httpx2.ConnectError | httpx2.ConnectTimeout | httpx2.UnsupportedProtocol):
+            return Unreachable(f"The agent at {where} cannot be reached.")
+        if isinstance(error, httpx2.TimeoutException):
+            return Silent(f"The agent at {where} has been silent for {self._idle_seconds:g} seconds.")
+        return Broken(f"The connection to the agent at {where} was lost.")
