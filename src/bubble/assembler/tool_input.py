@@ -18,7 +18,7 @@ class ToolInput:
     While the last change of a tool part was a delta, the part is what `build` gives: `base` with the input as far as it goes.
     """
 
-    __slots__ = ("_text", "base", "dynamic", "encoding", "name", "shows_raw", "title", "tool_metadata")
+    __slots__ = ("_text", "base", "dynamic", "encoding", "index", "name", "shows_raw", "title", "tool_metadata")
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class ToolInput:
         self.title = title
         self.tool_metadata = tool_metadata
         self.base: Part = {}
+        self.index: int | None = None  # of that part in the message
         self.shows_raw = True
         self._text = GrowingText() if encoding == "text" else GrowingJson()
         self._text.append(joined(text))

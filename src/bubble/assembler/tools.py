@@ -73,13 +73,20 @@ class ToolCalls:
                 chunk_type="tool-input-delta",
                 chunk_id=call_id,
             )
-        growing.append(delta)
         index = self._parts.find_in_step(call_id, dynamic=growing.dynamic)
         if index is not None and self._parts.growing(index) is growing:
+            growing.append(delta)
             growing.shows_raw = True
             self._parts.touch(index)
         else:
+            self._leave(growing)
+            growing.append(delta)
             self._stream_into(index, call_id, growing)
+
+    def _leave(self, growing: ToolInput) -> None:
+        """The part that the input made so far, in an earlier step, keeps what it has."""
+        if growing.index is not None and self._parts.growing(growing.index) is growing:
+            self._parts.settle(growing.index)
 
     def _stream_into(self, index: int | None, call_id: str, growing: ToolInput) -> None:
         update = _Update(
@@ -91,7 +98,7 @@ class ToolCalls:
         )
         growing.shows_raw = index is not None or not growing.dynamic  # a new dynamic part comes without it
         index = self._put(index, call_id, update, dynamic=growing.dynamic)
-        growing.base = self._parts.at(index)
+        growing.base, growing.index = self._parts.at(index), index
         self._parts.grow(index, growing)
 
     def give_input(self, chunk: Chunk) -> None:
