@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from bubble.amphibian.reply import Reply
 from bubble.amphibian.sessions import Session
+from bubble.assembler import DrainFile as FilePart
 from bubble.protocol.events import SequencedEvent
 from bubble.protocol.jsontext import JSONValue
 
@@ -37,15 +38,6 @@ class AgentFailed(Exception):
     def __init__(self, message: str) -> None:
         super().__init__(message)
         self.message = message
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FilePart:
-    """A file that came with the words; `url` may be a `data:` URL."""
-
-    url: str
-    media_type: str
-    filename: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,178 @@
+"""What others said that the agent was not told yet. Pure.
+
+Events wait by run. A run that is over waits for the next drain, all of them together; one that goes on keeps its events here until it is
+over. Own runs are only noted: what they are, which tools they called, and what they have answered.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from bubble.protocol.events import MessagePart, RunFinished, RunKind, RunStarted, SequencedEvent
+from bubble.protocol.jsontext import mask_lone_surrogates
+
+__all__ = ["OwnRuns", "PendingRun", "PendingRuns", "in_order", "tool_called_in"]
+
+# Own calls whose results may still come; those of older runs are looked up in the log.
+_MOST_CALLS: Final = 1_000
+_TOOL_MARK: Final = b'"tool-input-'
+
+
+@dataclass(slots=True)
+class PendingRun:
+    """A run of somebody else's. `author` and `kind` are None where its beginning is not here."""
+
+    run_id: str
+    author: str | None = None
+    kind: RunKind | None = None
+    events: list[SequencedEvent] = field(default_factory=list)
+
+    @property
+    def seqs(self) -> Iterator[int]:
+        """Its events' seqs."""
+        return (stored.seq for stored in self.events)
+
+    @property
+    def ends_at(self) -> int:
+        """The seq of its last event here."""
+        return self.events[-1].seq
+
+
+class PendingRuns:
+    """Runs of others: open ones, and those that wait for a drain, in the order in which they ended."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, PendingRun] = {}
+        self._finished: list[PendingRun] = []
+
+    @property
+    def finished(self) -> Sequence[PendingRun]:
+        """The runs that wait for a drain."""
+        return tuple(self._finished)
+
+    @property
+    def open(self) -> Mapping[str, PendingRun]:
+        """The runs that go on, by id."""
+        return self._open
+
+    def start(self, stored: SequencedEvent, event: RunStarted) -> None:
+        """A run began."""
+        run = self._open.setdefault(event.run_id, PendingRun(event.run_id))
+        run.author, run.kind = event.principal_id, None if event.kind is UNSET else event.kind
+        run.events.append(stored)
+
+    def add(self, stored: SequencedEvent, event: MessagePart) -> None:
+        """Something was said in a run."""
+        self._open.setdefault(event.run_id, PendingRun(event.run_id)).events.append(stored)
+
+    def finish(self, stored: SequencedEvent, event: RunFinished) -> bool:
+        """A run ended; False if nothing of it is here."""
+        run = self._open.pop(event.run_id, None)
+        if run is None:
+            return False
+        run.events.append(stored)
+        self._finished.append(run)
+        return True
+
+    def drop(self, run_id: str) -> PendingRun | None:
+        """Forgets an open run."""
+        return self._open.pop(run_id, None)
+
+    def take_finished(self) -> Sequence[PendingRun]:
+        """The runs that wait for a drain; they are the caller's now."""
+        taken, self._finished = self._finished, []
+        return taken
+
+    def keep_back(self, runs: Sequence[PendingRun]) -> None:
+        """Puts runs that were taken back in front."""
+        self._finished[:0] = runs
+
+    def take_answered(self, snapshot_seq: int) -> Sequence[PendingRun]:
+        """Takes the runs out that an own run answered which began from the thread's state at `snapshot_seq`."""
+        answered = [run for run in self._finished if run.ends_at <= snapshot_seq]
+        self._finished = [run for run in self._finished if run.ends_at > snapshot_seq]
+        return answered
+
+
+class _Chunk(msgspec.Struct, rename="camel"):
+    type: str = ""
+    tool_call_id: str = ""
+    tool_name: str | None = None
+
+
+_chunks = msgspec.json.Decoder(_Chunk)
+
+
+def tool_called_in(event: MessagePart) -> tuple[str, str | None] | None:
+    """The call id and the tool's name (None where it has none), if the part begins or completes a tool's input."""
+    text = bytes(event.part)
+    if _TOOL_MARK not in text or event.version != "ai-sdk-v6":
+        return None
+    masked, _ = mask_lone_surrogates(text)
+    try:
+        chunk = _chunks.decode(masked)
+    except msgspec.DecodeError:  # not a chunk as the AI SDK has it
+        return None
+    if chunk.type not in ("tool-input-start", "tool-input-available") or not chunk.tool_call_id:
+        return None
+    return chunk.tool_call_id, chunk.tool_name
+
+
+class OwnRuns:
+    """The bot's own runs, as far as they went by."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, int | None] = {}
+        self._asked_to_stop: set[str] = set()
+        self._calls: OrderedDict[tuple[str, str], str | None] = OrderedDict()
+
+    def start(self, event: RunStarted) -> None:
+        """An own run began."""
+        self._open[event.run_id] = None if event.snapshot_seq is UNSET else event.snapshot_seq
+
+    def add(self, event: MessagePart) -> None:
+        """Something was said in it."""
+        if (called := tool_called_in(event)) is not None:
+            call_id, name = called
+            self._calls[event.run_id, call_id] = name or self._calls.get((event.run_id, call_id))
+            while len(self._calls) > _MOST_CALLS:
+                self._calls.popitem(last=False)
+
+    def is_open(self, run_id: str) -> bool:
+        """Whether it is an own run that goes on."""
+        return run_id in self._open
+
+    def interrupt(self, run_id: str) -> None:
+        """Somebody asked a run to stop."""
+        if run_id in self._open:
+            self._asked_to_stop.add(run_id)
+
+    def finish(self, event: RunFinished) -> int | None:
+        """An own run ended. The state it began from, if everything that had ended up to there counts as answered by it.
+
+        A run that was cut off without anybody's asking answered nothing, whatever it called its outcome.
+        """
+        snapshot_seq = self._open.pop(event.run_id, None)
+        was_asked = event.run_id in self._asked_to_stop
+        self._asked_to_stop.discard(event.run_id)
+        answers = event.outcome in (UNSET, "success") or (event.outcome == "interrupted" and was_asked)
+        return snapshot_seq if answers else None
+
+    def knows_call(self, run_id: str, tool_call_id: str) -> bool:
+        """Whether the call went by."""
+        return (run_id, tool_call_id) in self._calls
+
+    def tool_name(self, run_id: str, tool_call_id: str) -> str | None:
+        """The name of the tool of a call that went by."""
+        return self._calls.get((run_id, tool_call_id))
+
+
+def in_order(runs: Iterable[PendingRun]) -> list[SequencedEvent]:
+    """All events of the runs by seq."""
+    return sorted((stored for run in runs for stored in run.events), key=lambda stored: stored.seq)

@@ -1,0 +1,336 @@
+"""Between one thread and the agent: two loops that never wait for each other (spec 5, "The relay's two loops").
+
+*Theory of operation.* The first loop is the driver's: it reads events and hands each to `handle_event`, which only ever changes what is in
+memory and starts work, so that the next event is read at once, a request to stop above all. The second one is the work queue: one thing
+after the other, and nothing in it waits for the agent either.
+
+    event ──▶ handle_event ─┬─ by the bot itself: noted, else passed over
+                            ├─ of somebody's run: waits with the others of its run
+                            ├─ the end of such a run: drain, by the work queue
+                            ├─ run_interrupt_requested for a run in hand: abort
+                            └─ tool_call_result for an own call: a forward of its own, now
+
+A **drain** takes every run of others that is over, as one question, and begins a forward; while one is under way it does nothing, and the
+forward's end drains again. So however many speak at once, one question is being answered and one gathers.
+
+An event is **settled** when nothing more will come of it: at once where it is passed over, with the forward where it is part of a question.
+Whatever fails for want of the server or of rights is not settled: it ends the relay, and the driver begins anew from the checkpoint.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, Protocol
+
+from bubble.amphibian.agents import Agent, TakesToolResults, ToolResult, Turn
+from bubble.amphibian.bot_turns import BotTurns
+from bubble.amphibian.forward import AbortReason, Forward
+from bubble.amphibian.forwards import Forwards
+from bubble.amphibian.pending import OwnRuns, PendingRun, PendingRuns, in_order
+from bubble.amphibian.reply import Reply
+from bubble.amphibian.sessions import Session
+from bubble.amphibian.settlement import SettlementTracker
+from bubble.assembler import Assembler, DrainPayload, extract_drain_payload
+from bubble.client import Run
+from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.events import (
+    BubbleEvent,
+    MessagePart,
+    ParticipantJoined,
+    ParticipantLeft,
+    RunFinished,
+    RunInterruptRequested,
+    RunKind,
+    RunStarted,
+    SequencedEvent,
+    ThreadTitleUpdated,
+    ToolCallApproval,
+    ToolCallResult,
+)
+from bubble.protocol.jsontext import load_json
+
+__all__ = ["RelayStatistics", "ThreadPort", "ThreadRelay"]
+
+_RESULTS_AT_ONCE: Final = 16
+
+
+class ThreadPort(Protocol):
+    """What a relay needs of the thread."""
+
+    def open_run(self, *, kind: RunKind, snapshot_seq: int | None = None) -> Run:
+        """A run of the bot's, not yet entered."""
+
+    async def tell_directly(self, run_id: str, text: str) -> object:
+        """Appends an error to a run."""
+
+    async def find_tool(self, run_id: str, tool_call_id: str) -> str | None:
+        """The name of the tool (perhaps empty) that was called in an own run of the past; None if there is no such call."""
+
+    def checkpoint(self, *, soon: bool) -> None:
+        """Has the tracker's state kept: soon where work is done, otherwise when it is convenient."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelayStatistics:
+    """Counts: `forwards` begun, tool results among them as `results`; runs of others that `wait` for a drain or are `open`."""
+
+    forwards: int
+    results: int
+    waiting: int
+    open: int
+
+
+class ThreadRelay:
+    """One thread's relay. `failed` gets the first exception of its work, which ends it; `close` it in any case."""
+
+    def __init__(
+        self,
+        *,
+        thread_id: str,
+        own_id: str,
+        agent: Agent,
+        session: Session,
+        tracker: SettlementTracker,
+        port: ThreadPort,
+        assembler: Assembler,
+        failed: asyncio.Future[None],
+        max_bot_turns: int = 8,
+    ) -> None:
+        self._failed = failed
+        self._thread_id = thread_id
+        self._own_id = own_id
+        self._agent = agent
+        self._session = session
+        self._tracker = tracker
+        self._port = port
+        self._assembler = assembler
+        self._pending = PendingRuns()
+        self._own = OwnRuns()
+        self._turns = BotTurns(max_bot_turns)
+        self._forwards = Forwards(agent, session, on_failure=self._fail)
+        self._active: Forward | None = None
+        self._is_held = True
+        self._queue: deque[Callable[[], Awaitable[None]]] = deque()
+        self._is_working = False
+        self._results = asyncio.Semaphore(_RESULTS_AT_ONCE)
+        self._counts = {"forwards": 0, "results": 0}
+        self._routes: Mapping[type[object], Callable[..., None]] = {
+            RunStarted: self._pending.start,
+            MessagePart: self._take_part,
+            RunFinished: self._take_finish,
+            RunInterruptRequested: self._take_interrupt,
+            ToolCallApproval: self._take_approval,
+            ToolCallResult: self._take_result,
+        }
+
+    def statistics(self) -> RelayStatistics:
+        """Counts since the beginning, and of now."""
+        return RelayStatistics(**self._counts, waiting=len(self._pending.finished), open=len(self._pending.open))
+
+    # --- the first loop ---------------------------------------------------------------------------------------------------------
+
+    def handle_event(self, stored: SequencedEvent) -> None:
+        """Takes the thread's next event in. It never waits."""
+        event = _known(stored)
+        if event is None or isinstance(event, ParticipantJoined | ParticipantLeft | ThreadTitleUpdated):
+            self._skip(stored)
+        elif event.principal_id == self._own_id:
+            self._note_own(event)
+            self._skip(stored)
+        elif not self._tracker.has(stored.seq):
+            self._routes[type(event)](stored, event)
+
+    def release(self) -> None:
+        """The backlog has been handled: from now on there are drains. Before, each run of it would have been a question of its own."""
+        self._is_held = False
+        self._enqueue(self._drain)
+
+    def _note_own(self, event: BubbleEvent) -> None:
+        if isinstance(event, RunStarted):
+            self._own.start(event)
+        elif isinstance(event, MessagePart):
+            self._own.add(event)
+        elif isinstance(event, RunFinished):
+            self._note_own_end(event)
+
+    def _note_own_end(self, event: RunFinished) -> None:
+        snapshot_seq = self._own.finish(event)
+        if snapshot_seq is not None:  # what was answered before a restart, if the checkpoint did not get to say so
+            self._settle(self._pending.take_answered(snapshot_seq))
+
+    def _take_part(self, stored: SequencedEvent, event: MessagePart) -> None:
+        if self._own.is_open(event.run_id):
+            self._skip(stored)
+        else:
+            self._pending.add(stored, event)
+
+    def _take_finish(self, stored: SequencedEvent, event: RunFinished) -> None:
+        if self._own.is_open(event.run_id):
+            self._note_own_end(event)
+            self._forwards.abort_run(event.run_id, "finished_elsewhere")
+            self._skip(stored)
+        elif self._pending.finish(stored, event):
+            self._enqueue(self._drain)
+        else:
+            self._skip(stored)
+
+    def _take_interrupt(self, stored: SequencedEvent, event: RunInterruptRequested) -> None:
+        self._own.interrupt(event.run_id)
+        self._forwards.hear(event.run_id, stored)
+        self._forwards.abort_run(event.run_id, "interrupted")
+        self._skip(stored)
+
+    def _take_approval(self, stored: SequencedEvent, event: ToolCallApproval) -> None:
+        self._forwards.hear(event.run_id, stored)
+        self._skip(stored)
+
+    def _take_result(self, stored: SequencedEvent, event: ToolCallResult) -> None:
+        self._forwards.hear(event.run_id, stored)
+        if isinstance(self._agent, TakesToolResults):
+            self._forwards.spawn(self._forward_result(self._agent, stored, event))
+        else:
+            self._skip(stored)
+
+    # --- the second loop --------------------------------------------------------------------------------------------------------
+
+    def _enqueue(self, work: Callable[[], Awaitable[None]]) -> None:
+        if self._forwards.is_closed:
+            return
+        self._queue.append(work)
+        if not self._is_working:
+            self._is_working = True
+            self._forwards.spawn(self._work())
+
+    async def _work(self) -> None:
+        try:
+            while self._queue:
+                await self._queue.popleft()()
+        finally:
+            self._is_working = False
+
+    async def _drain(self) -> None:
+        if self._active is not None or self._is_held or self._forwards.is_closed or not self._pending.finished:
+            return
+        runs = self._pending.take_finished()
+        if self._turns.keeps_waiting(runs):
+            self._keep_back(runs)
+            return
+        payload = await extract_drain_payload(in_order(runs), own_principal_id=self._own_id, assembler=self._assembler)
+        if not payload.text and not payload.files:
+            self._settle(runs)
+        elif self._turns.allow(runs):
+            self._begin(payload, runs)
+        else:
+            self._keep_back(runs)
+            self._forwards.spawn(self._say_that_it_pauses())
+
+    def _keep_back(self, runs: Sequence[PendingRun]) -> None:
+        # They are settled, so that a restart does not set the bots talking again, and part of the next question of a person.
+        self._settle(runs)
+        self._pending.keep_back(self._turns.those_to_keep(runs))
+
+    async def _say_that_it_pauses(self) -> None:
+        async with self._port.open_run(kind="system_work") as run:
+            await run.text(self._turns.notice)
+
+    def _begin(self, payload: DrainPayload, runs: Sequence[PendingRun]) -> None:
+        turn = _turn_of(self._thread_id, payload, runs)
+        reply = self._reply(snapshot_seq=turn.through_seq)
+        self._active = Forward(reply, partial(self._respond, turn), tell_directly=self._port.tell_directly)
+        self._counts["forwards"] += 1
+        self._forwards.spawn(self._carry_out(self._active, runs))
+
+    async def _respond(self, turn: Turn, reply: Reply) -> None:
+        await self._forwards.agent_was_told()
+        await self._agent.respond(turn, reply)
+
+    async def _carry_out(self, forward: Forward, runs: Sequence[PendingRun]) -> None:
+        try:
+            if await self._forwards.carry_out(forward, starts=True):
+                self._settle(runs)
+        finally:
+            self._active = None
+        self._enqueue(self._drain)
+
+    async def _forward_result(self, agent: TakesToolResults, stored: SequencedEvent, event: ToolCallResult) -> None:
+        async with self._results:
+            name = await self._tool_of(event)
+            if name is not None:
+                result = _result_of(self._thread_id, stored, event, name)
+                forward = Forward(
+                    self._reply(), partial(self._give_result, agent, result), tell_directly=self._port.tell_directly
+                )
+                self._counts["results"] += 1
+                if not await self._forwards.carry_out(forward, starts=False):
+                    return
+        self._skip(stored, soon=True)
+
+    async def _give_result(self, agent: TakesToolResults, result: ToolResult, reply: Reply) -> None:
+        await self._forwards.agent_was_told()
+        await agent.tool_result(result, reply)
+
+    async def _tool_of(self, event: ToolCallResult) -> str | None:
+        if self._own.knows_call(event.run_id, event.tool_call_id):
+            return self._own.tool_name(event.run_id, event.tool_call_id) or ""
+        return await self._port.find_tool(event.run_id, event.tool_call_id)
+
+    def _reply(self, *, snapshot_seq: int | None = None) -> Reply:
+        open_run = partial(self._port.open_run, kind="agent_work", snapshot_seq=snapshot_seq)
+        return Reply(thread_id=self._thread_id, session=self._session, open_run=open_run)
+
+    # --- settling, and the end --------------------------------------------------------------------------------------------------
+
+    def _skip(self, stored: SequencedEvent, *, soon: bool = False) -> None:
+        self._tracker.skip(stored.seq)
+        self._port.checkpoint(soon=soon)
+
+    def _settle(self, runs: Iterable[PendingRun]) -> None:
+        for stored in in_order(runs):
+            self._tracker.settle(stored.seq)
+        self._port.checkpoint(soon=True)
+
+    def _fail(self, error: BaseException) -> None:
+        if not self._failed.done():
+            self._failed.set_exception(error)
+            self._failed.exception()  # whoever waits for it hears of it; there may be nobody any more
+
+    async def close(self, reason: AbortReason, *, within: float) -> None:
+        """Aborts what is under way and waits for its end, at most about `within` seconds."""
+        await self._forwards.close(reason, within=within)
+
+
+def _known(stored: SequencedEvent) -> BubbleEvent | None:
+    try:
+        return stored.event
+    except InvalidRequest:  # a type newer than this version
+        return None
+
+
+def _turn_of(thread_id: str, payload: DrainPayload, runs: Sequence[PendingRun]) -> Turn:
+    authors = {run.run_id: run.author or "" for run in runs}
+    return Turn(
+        thread_id=thread_id,
+        text=payload.text,
+        files=payload.files,
+        run_ids=payload.run_ids,
+        authors=tuple(authors[run_id] for run_id in payload.run_ids),
+        through_seq=payload.through_seq,
+        events=in_order(runs),
+    )
+
+
+def _result_of(thread_id: str, stored: SequencedEvent, event: ToolCallResult, name: str) -> ToolResult:
+    return ToolResult(
+        thread_id=thread_id,
+        run_id=event.run_id,
+        tool_call_id=event.tool_call_id,
+        tool_name=name or None,
+        principal_id=event.principal_id,
+        input=load_json(event.input),
+        output=load_json(event.output),
+        seq=stored.seq,
+    )
