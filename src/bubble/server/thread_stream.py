@@ -57,11 +57,15 @@ class ThreadStream:
             if not self._pending and self._is_over:
                 return
             self._bell.clear()
-            self._connection.pump()
+            await self._fetch()
             if not self._pending and not self._is_over:
                 yield_comment = not await self._rings()
                 if yield_comment:
                     yield b": keep-alive\n\n"
+
+    async def _fetch(self) -> None:
+        """Puts what there is to be sent, a bounded amount at a time."""
+        self._connection.pump()
 
     async def _rings(self) -> bool:
         try:

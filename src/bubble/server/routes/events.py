@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from bubble.protocol.errors import InvalidRequest, Unauthenticated
 from bubble.protocol.events import SequencedEvent
-from bubble.protocol.identifiers import MAX_SEQ, check_name
+from bubble.protocol.identifiers import check_name
 from bubble.protocol.resources import EventPage, JoinPolicy, Metadata, Thread
 from bubble.protocol.strict import decode_strictly
 from bubble.server.access import readable_head
@@ -26,9 +25,9 @@ from bubble.server.appending import (
 from bubble.server.calls import Call
 from bubble.server.envelope import exchange_of
 from bubble.server.operations import Operations
-from bubble.server.reading import ClientGone
 from bubble.server.routes.shapes import Body, Name, Query, Seq, Title, check_metadata, page_limit, refuse_reserved
-from bubble.server.thread_stream import STREAM_HEADERS, ThreadStream
+from bubble.server.streaming import first_of, last_event_id, send_stream, while_wanted
+from bubble.server.thread_stream import ThreadStream
 from bubble.store.paging import event_page
 from bubble.store.records import NewThread
 from bubble.store.waiting import append_and_wait
@@ -147,7 +146,7 @@ async def get_events(call: Call, thread_id: str, query: ReadEvents) -> EventPage
     if page.events or not query.wait_ms or (query.to_seq is not None and query.to_seq < query.from_seq):
         return page
     exchange_of(call.scope).is_stream = True
-    await _while_wanted(call, _hold(call, thread_id, query))
+    await while_wanted(call, _hold(call, thread_id, query))
     if await call.services.authenticator.find_invalid([call.identity]):
         raise Unauthenticated("The bearer is no longer valid.")  # it was, when the page began to be held
     return await read_page(call, thread_id, query)
@@ -159,7 +158,7 @@ async def _hold(call: Call, thread_id: str, query: ReadEvents) -> None:
         hub.wait_for_events(thread_id, from_seq=query.from_seq, guard=call.guard, timeout_ms=query.wait_ms)
     )
     draining = asyncio.ensure_future(call.services.draining.wait())
-    await _first_of(waiting, draining)  # a draining server answers at once with what there is
+    await first_of(waiting, draining)  # a draining server answers at once with what there is
 
 
 async def read_page(call: Call, thread_id: str, query: ReadEvents) -> EventPage:
@@ -179,32 +178,6 @@ async def read_page(call: Call, thread_id: str, query: ReadEvents) -> EventPage:
     )
 
 
-async def _while_wanted(call: Call, work: Coroutine[object, object, None]) -> None:
-    """Waits for `work`; stops it and raises `ClientGone` if the client leaves first."""
-    await _first_of(asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(call)))
-
-
-async def _first_of(*tasks: asyncio.Future[Any]) -> None:
-    """Waits for the first to end, raises what it raised, and ends the others."""
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-        for task in tasks:  # looked at, so that asyncio does not report them as forgotten
-            if not task.cancelled():
-                task.exception()
-
-
-async def _disconnect(call: Call) -> None:
-    while (await call.receive())["type"] != "http.disconnect":
-        pass
-    raise ClientGone
-
-
 @OPERATIONS.add(
     "GET",
     "/v1/threads/{threadId}/events/stream",
@@ -220,33 +193,14 @@ async def stream_events(call: Call, thread_id: str, query: FollowEvents) -> None
 
     `Last-Event-ID` beats `fromSeq`. An idle stream gets a comment now and then. Needs `events.subscribe`.
     """
+    last = last_event_id(call)
     stream = ThreadStream(call.services.hub, call.identity, keep_alive=call.services.settings.streams.keep_alive)
     try:
-        await stream.open(thread_id, from_seq=_start_of(call, query))
+        await stream.open(thread_id, from_seq=query.from_seq if last is None else last + 1)
         exchange_of(call.scope).is_stream = True
-        await _while_wanted(call, _send_stream(call, stream))
+        await while_wanted(call, send_stream(call, stream))
     finally:
         stream.close()
-
-
-def _start_of(call: Call, query: FollowEvents) -> int:
-    last = call.headers.one(b"last-event-id")
-    if last is None:
-        return query.from_seq
-    if not (last.isascii() and last.isdecimal() and len(last) <= 16 and int(last) < MAX_SEQ):
-        raise InvalidRequest("`Last-Event-ID` must be the id of an event of this stream.")
-    return int(last) + 1
-
-
-async def _send_stream(call: Call, stream: ThreadStream) -> None:
-    headers = [(name.encode(), value.encode()) for name, value in STREAM_HEADERS.items()]
-    await call.send({"type": "http.response.start", "status": 200, "headers": headers})
-    if call.scope["method"] == "HEAD":
-        await call.send({"type": "http.response.body", "body": b""})
-        return
-    async for piece in stream.records():
-        await call.send({"type": "http.response.body", "body": piece, "more_body": True})
-    await call.send({"type": "http.response.body", "body": b""})
 
 
 @OPERATIONS.add(
