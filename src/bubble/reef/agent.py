@@ -23,6 +23,7 @@ from bubble.reef.client import A2AClient
 from bubble.reef.events import WAITING, AgentEvent, Part, TextPart
 from bubble.reef.failures import AgentFailure, Broken, Refused, Silent
 from bubble.reef.files import file_part
+from bubble.reef.hearing import Hearing
 from bubble.reef.messages import OutgoingMessage, function_response
 from bubble.reef.pointers import TaskPointer
 from bubble.reef.sayings import Event, Failure, Saying, say
@@ -41,6 +42,7 @@ class _Conversation:
     reply: Reply
     translator: Translator
     task: asyncio.Task[object] | None
+    hearing: Hearing
     heard: bool = False
     is_cancelled: bool = False
 
@@ -117,11 +119,18 @@ class ReefAgent:
     async def _hear_out(self, message: OutgoingMessage, conversation: _Conversation) -> None:
         lost: AgentFailure = Broken("The agent ended the stream before its reply was complete.")
         try:
-            await self._hear(self._client.send_streaming(message), conversation)
+            await self._hear(self._events_for(message, conversation), conversation)
         except (Broken, Silent) as failure:
             lost = failure
         if not conversation.translator.is_complete:
             await self._take_up_again(conversation, lost)
+
+    def _events_for(self, message: OutgoingMessage, conversation: _Conversation) -> AsyncGenerator[AgentEvent, None]:
+        events = self._client.send_streaming(message)
+        for older in self._conversations[message.context_id]:
+            if older is not conversation and older.translator.task_id == message.task_id is not None:
+                return older.hearing.left_of(events)
+        return events
 
     async def _hear(
         self, events: AsyncGenerator[AgentEvent, None], conversation: _Conversation, *, after_gap: bool = False
@@ -132,6 +141,7 @@ class ReefAgent:
                     await self._say([Event(name="rejoined", data={"message": _GAP})], conversation.reply)
                 after_gap = False
                 conversation.heard = True
+                conversation.hearing.note(event)
                 await self._say(conversation.translator.translate(event), conversation.reply)
                 if conversation.translator.is_complete:
                     return
@@ -183,7 +193,7 @@ class ReefAgent:
 
     @contextmanager
     def _conversation(self, thread_id: str, reply: Reply, translator: Translator) -> Iterator[_Conversation]:
-        conversation = _Conversation(reply, translator, asyncio.current_task())
+        conversation = _Conversation(reply, translator, asyncio.current_task(), Hearing())
         among = self._conversations[thread_id]
         among.append(conversation)
         try:
@@ -193,6 +203,7 @@ class ReefAgent:
                 self._abandoned[thread_id].add(translator.task_id)
             raise
         finally:
+            conversation.hearing.end()
             among.remove(conversation)
             if not among:
                 self._conversations.pop(thread_id, None)

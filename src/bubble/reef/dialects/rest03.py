@@ -82,15 +82,19 @@ def _unwrapped_part(part: Part) -> Part:
     match part:
         case DataPart(data={"data": inner, **others}) if not others:
             return replace(part, data=inner)
-        case FilePart(base64=str(content)) if not (part.media_type or "").startswith("text/"):
-            return replace(part, base64=_decoded_once(content))
+        case FilePart(base64=str(content)):
+            return replace(part, base64=_decoded_once(content, is_text=(part.media_type or "").startswith("text/")))
     return part
 
 
-def _decoded_once(content: str) -> str:
-    # The content of an image or a document is hardly ever base64 text itself.
+def _decoded_once(content: str, *, is_text: bool) -> str:
+    # The content of an image or a document is hardly ever base64 itself; that of a text hardly ever base64 of another text.
     try:
         inner = base64.b64decode(content, validate=True)
+        if not _BASE64.fullmatch(inner):
+            return content
+        if is_text:
+            base64.b64decode(inner).decode("utf-8")
     except ValueError:
         return content
-    return inner.decode("ascii") if _BASE64.fullmatch(inner) else content
+    return inner.decode("ascii")

@@ -1,0 +1,88 @@
+"""Two conversations about one task: when the answer to a tool's call goes to a task that is still at work, servers bring what the task says
+on both streams. The older conversation says it; the younger one says what is left.
+
+*Theory of operation.* The streams are read as they come, so neither is ever ahead of the other by much. What the younger one reads is held
+until the older one has ended. Then everything in it that the older one had heard, in the same order, is left out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
+
+from bubble.reef.events import AgentEvent
+from bubble.reef.failures import AgentFailure
+
+__all__ = ["Hearing"]
+
+
+class Hearing:
+    """What one conversation hears, for younger ones about the same task."""
+
+    def __init__(self) -> None:
+        self._logs: list[list[str]] = []
+        self._over = asyncio.Event()
+
+    def note(self, event: AgentEvent) -> None:
+        """The conversation has heard an event."""
+        for log in self._logs:
+            log.append(repr(event))
+
+    def end(self) -> None:
+        """It hears nothing more."""
+        self._over.set()
+
+    async def left_of(self, events: AsyncGenerator[AgentEvent, None]) -> AsyncGenerator[AgentEvent, None]:
+        """Of a younger conversation's events those that this one does not hear itself, in order."""
+        matching = _Matching()
+        self._logs.append(matching.log)
+        over = asyncio.ensure_future(self._over.wait())
+        try:
+            async for batch in _batches(events, until=over):
+                for event in matching.unheard(batch):
+                    yield event
+        finally:
+            over.cancel()
+            self._logs.remove(matching.log)
+
+
+async def _batches(
+    events: AsyncGenerator[AgentEvent, None], *, until: asyncio.Future[bool]
+) -> AsyncGenerator[list[AgentEvent], None]:
+    """What comes up to then as one batch, and one event at a time from then on."""
+    held: list[AgentEvent] = []
+    upcoming: asyncio.Future[AgentEvent | None] | None = None
+    try:
+        while True:
+            upcoming = upcoming or asyncio.ensure_future(anext(events, None))
+            await asyncio.wait({upcoming} if until.done() else {upcoming, until}, return_when=asyncio.FIRST_COMPLETED)
+            if upcoming.done():
+                if upcoming.exception() is not None or (event := upcoming.result()) is None:
+                    break
+                held.append(event)
+                upcoming = None
+            if until.done():
+                yield held
+                held = []
+        yield held
+        await upcoming
+    finally:
+        if upcoming is not None:
+            upcoming.cancel()
+            with suppress(asyncio.CancelledError, AgentFailure):
+                await upcoming
+        await events.aclose()
+
+
+class _Matching:
+    def __init__(self) -> None:
+        self.log: list[str] = []
+        self._at = 0
+
+    def unheard(self, events: list[AgentEvent]) -> Iterator[AgentEvent]:
+        for event in events:
+            try:
+                self._at = self.log.index(repr(event), self._at) + 1
+            except ValueError:
+                yield event
