@@ -1,0 +1,107 @@
+"""What chunks cost, in steps of the interpreter instead of seconds: the same on every machine, however busy."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import FrameType
+
+import pytest
+
+from bubble.assembler.reducer import MessageReducer
+
+Chunk = Mapping[str, object]
+
+
+def text(count: int) -> list[Chunk]:
+    return [
+        {"type": "text-start", "id": "t"},
+        *({"type": "text-delta", "id": "t", "delta": " word"} for _ in range(count)),
+    ]
+
+
+def blocks(count: int) -> list[Chunk]:
+    """Reasoning in thousands of short blocks."""
+    fields = ({"type": "reasoning-start"}, {"type": "reasoning-delta", "delta": "hm"}, {"type": "reasoning-end"})
+    return [{**field, "id": str(number)} for number in range(count // 3) for field in fields]
+
+
+def tool_input(pieces: Sequence[str], encoding: str = "json") -> list[Chunk]:
+    start = {"type": "tool-input-start", "toolCallId": "c", "toolName": "edit", "inputEncoding": encoding}
+    return [start, *({"type": "tool-input-delta", "toolCallId": "c", "inputTextDelta": piece} for piece in pieces)]
+
+
+def string(count: int) -> list[Chunk]:
+    return tool_input(['{"content":"', *("line \\n" for _ in range(count))])
+
+
+def array(count: int) -> list[Chunk]:
+    return tool_input(["[0", *(f",{number}" for number in range(count))])
+
+
+def objects(count: int) -> list[Chunk]:
+    return tool_input(['{"edits":[{}', *(f',{{"line":{number},"keep":[true,null]}}' for number in range(count))])
+
+
+def quirks(count: int) -> list[Chunk]:
+    """An escaped quote in a name and signs in exponents: what the repair of the original reads in its own way."""
+    return tool_input(['{"a\\"b":[{}', *(f',{{"n":{number}e+1}}' for number in range(count))])
+
+
+def broken(count: int) -> list[Chunk]:
+    return tool_input(['{"a":1 2,"b":"', *("more" for _ in range(count))])
+
+
+def plain_text(count: int) -> list[Chunk]:
+    return tool_input([" word" for _ in range(count)], encoding="text")
+
+
+def digits(count: int) -> list[Chunk]:
+    return tool_input(["7" for _ in range(count)])
+
+
+def calls(count: int) -> list[Chunk]:
+    """Many calls in one step, each with its output."""
+    available = {"type": "tool-input-available", "toolName": "get", "input": {"city": "Oslo"}}
+    fields = (
+        {"type": "tool-input-start", "toolName": "get"},
+        available,
+        {"type": "tool-output-available", "output": 7},
+    )
+    return [{**field, "toolCallId": str(number)} for number in range(count // 3) for field in fields]
+
+
+def data(count: int) -> list[Chunk]:
+    return [{"type": "data-x", "id": str(number // 2), "data": number} for number in range(count)]
+
+
+def steps(chunks: Sequence[Chunk], *, looks: bool) -> int:
+    """How many functions are called, those of the interpreter included."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001 - what `sys.setprofile` calls
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    reducer = MessageReducer()
+    sys.setprofile(note)
+    try:
+        for chunk in chunks:
+            reducer.apply(chunk)
+            if looks:
+                reducer.snapshot()
+        reducer.snapshot()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@pytest.mark.requirement("TA-R-06")
+@pytest.mark.parametrize("looks", [False, True], ids=["at the end", "after each"])
+@pytest.mark.parametrize(
+    "chunks",
+    [text, blocks, string, array, objects, quirks, broken, plain_text, digits, calls, data],
+    ids=lambda chunks: chunks.__name__,
+)
+def test_twice_as_many_chunks_take_twice_the_steps(chunks: Callable[[int], list[Chunk]], *, looks: bool) -> None:
+    assert steps(chunks(1_200), looks=looks) <= 2.02 * steps(chunks(600), looks=looks)
