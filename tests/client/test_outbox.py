@@ -123,3 +123,30 @@ async def test_after_a_failure_nothing_is_sent_and_everybody_hears_of_it() -> No
         with pytest.raises(Conflict, match="1 refused"):
             await outbox.put(event(2))
     assert calls == 1
+
+
+class OneByOne(Store):
+    """Is let to take one batch at a time, and tells of each."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.gate.clear()
+
+    async def send(self, batch: Sequence[EncodedEvent]) -> Sequence[SequencedEvent]:
+        stored = await super().send(batch)
+        self.gate.clear()
+        return stored
+
+
+async def test_draining_waits_for_what_was_put_before_it_alone() -> None:
+    store = OneByOne()
+    outbox = Outbox(store.send)
+    async with beside(outbox.run()):
+        await outbox.put(event(0))
+        draining = asyncio.create_task(outbox.drain())
+        await store.asked.wait()
+        await outbox.put(event(1))
+        store.gate.set()
+        with anyio.fail_after(10):
+            await draining
+    assert store.sent == [event(0)]

@@ -522,19 +522,39 @@ async def test_a_wait_ends_when_somebody_else_finishes_the_run(
 
 
 async def test_a_wait_ends_when_the_run_may_no_longer_read_the_thread(
-    bubble_client: BubbleConnection, bot: BubbleConnection, thread_id: str, caplog: pytest.LogCaptureFixture
+    bubble_client: BubbleConnection, bot: BubbleConnection, thread_id: str
 ) -> None:
     run = await bot.run(thread_id, watch_interrupts=True).__aenter__()
     call = await run.tool_call("refund", {})
     waiting = asyncio.create_task(call.approval())
-    await run.flush()
-    await bubble_client.remove_grant(thread_id, "bot")
-    with pytest.raises(NotFound), anyio.fail_after(10):
-        await waiting
-    with pytest.raises(NotFound), anyio.fail_after(10):
-        await call.approval()
-    with pytest.raises(NotFound):
-        await run.__aexit__(None, None, None)
+    async with asyncio.timeout(10), bubble_client.subscribe_thread(thread_id) as events:
+        async for stored in events:
+            if b"tool-approval-request" in stored.text:
+                break
+        await bubble_client.remove_grant(thread_id, "bot")
+        with pytest.raises(NotFound):
+            await waiting
+        for wait in (call.approval, call.result, call.approval):
+            with pytest.raises(NotFound):
+                await wait()
+        with pytest.raises(NotFound):
+            await run.__aexit__(None, None, None)
+    assert bot._listening._threads == {}
+
+
+async def test_a_wait_can_be_taken_up_again_when_the_run_may_read_the_thread_again(
+    bubble_client: BubbleConnection, bot: BubbleConnection, thread_id: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with bot.run(thread_id, watch_interrupts=True) as run, asyncio.timeout(10):
+        call = await run.tool_call("refund", {})
+        await run.flush()
+        waiting = asyncio.create_task(call.result())
+        await bubble_client.remove_grant(thread_id, "bot")
+        with pytest.raises(NotFound):
+            await waiting
+        await bubble_client.put_grant(thread_id, "bot", "participant")
+        await decide(bubble_client, run, call)
+        assert await call.approval()
     assert "hear nothing any longer" in caplog.text
 
 

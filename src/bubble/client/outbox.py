@@ -37,7 +37,7 @@ class Outbox:
         self._most_waiting = most_waiting
         self._waiting: deque[EncodedEvent] = deque()
         self._waiting_bytes = 0
-        self._unsent = 0
+        self._put = self._delivered = 0
         self._moved = asyncio.Condition()
 
     async def put(self, event: EncodedEvent) -> None:
@@ -47,13 +47,14 @@ class Outbox:
             self._raise_failure()
             self._waiting.append(event)
             self._waiting_bytes += len(event.text)
-            self._unsent += 1
+            self._put += 1
             self._moved.notify_all()
 
     async def drain(self) -> None:
-        """Returns once everything that was put is durable. Raises what the outbox failed with."""
+        """Returns once everything that was put so far is durable. Raises what the outbox failed with."""
         async with self._moved:
-            await self._moved.wait_for(lambda: self.error is not None or self._unsent == 0)
+            put = self._put
+            await self._moved.wait_for(lambda: self.error is not None or self._delivered >= put)
             self._raise_failure()
 
     async def run(self) -> None:
@@ -105,5 +106,5 @@ class Outbox:
             return
         async with self._moved:
             self.last_seq = stored[-1].seq
-            self._unsent -= len(batch)
+            self._delivered += len(batch)
             self._moved.notify_all()

@@ -88,7 +88,6 @@ class Run(Speech):
         self._principal_id = ""
         self._started_seq = 0
         self._finished = False
-        self._said_error = False
         self._listens = False
         self._beginning_to_listen = asyncio.Lock()
         self._stack = AsyncExitStack()
@@ -100,11 +99,6 @@ class Run(Speech):
         return self._started_seq
 
     # --- what is said -----------------------------------------------------------------------------------------------------------
-
-    async def error(self, text: str) -> None:
-        """Says that something went wrong. The run then ends as `failed`, unless `finish` is told another outcome."""
-        await super().error(text)
-        self._said_error = True
 
     async def flush(self) -> None:
         """Returns once everything said so far is durable. Raises whatever appending raised."""
@@ -164,6 +158,7 @@ class Run(Speech):
         await self.flush()
         async with self._beginning_to_listen:
             if not self._listens or self._hearing.error is not None:
+                self._listens = False
                 await self._services.listening.begin(self.thread_id, self._hearing, since=self._started_seq)
                 self._listens = True
 

@@ -43,6 +43,7 @@ class Speech(ABC):
         self._block: tuple[BlockKind, str] | None = None
         self._blocks: Counter[BlockKind] = Counter()
         self._shown: set[tuple[str, str]] = set()
+        self._said_error = False
 
     @abstractmethod
     async def _say(self, chunk: Mapping[str, object] | Raw, *, version: PartVersion = "ai-sdk-v6") -> None:
@@ -211,6 +212,7 @@ class Speech(ABC):
     async def error(self, text: str) -> None:
         """Says that something went wrong. The run then ends as `failed`, unless `finish` is told another outcome."""
         await self._show({"type": "error", "errorText": text})
+        self._said_error = True
 
     async def part(self, chunk: Mapping[str, object] | Raw, *, version: PartVersion = "ai-sdk-v6") -> None:
         """Says one chunk of the vocabulary `version`, whatever it is; a `Raw` goes out with the bytes it has."""
