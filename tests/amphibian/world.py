@@ -101,9 +101,9 @@ class Thread:
                     return event
         raise AssertionError("the subscription ended")
 
-    async def answered(self, **members: object) -> str:
-        """Waits for the end of the bot's next run; what it said."""
-        end = await self.next("run_finished", **members)
+    async def answered(self, *, outcome: str = "success") -> str:
+        """Waits for the end of the bot's next run that ends like this; what it said."""
+        end = await self.next("run_finished", outcome=outcome)
         return text_of([event for event in self.seen if event.get("runId") == end["runId"]])
 
     async def log(self) -> list[Mapping[str, object]]:
@@ -169,7 +169,7 @@ class World:
     ) -> AsyncIterator[Connector]:
         """A connector of the bot's for as long as the block lasts; then it is stopped as by a signal."""
         async with AsyncExitStack() as stack:
-            own = store or await stack.enter_async_context(await AmphibianStore.open())
+            own = store if store is not None else await stack.enter_async_context(await AmphibianStore.open())
             bubble = await stack.enter_async_context(self.server.connect(self.bot))
             connector = Connector(
                 agent,

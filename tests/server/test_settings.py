@@ -118,7 +118,13 @@ def test_a_misspelt_variable_is_refused(monkeypatch: pytest.MonkeyPatch) -> None
         Settings()
 
 
-@pytest.mark.parametrize("name", ["BUBBLE_URL", "BUBBLE_TOKEN", "BUBBLE_SERVICE_HOST", "BUBBLE_PORT_3000_TCP_ADDR"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("BUBBLE_URL", "BUBBLE_TOKEN", "BUBBLE_SERVICE_HOST", "BUBBLE_PORT_3000_TCP_ADDR"),
+        *("BUBBLE_REEF_A2A_TOKEN", "BUBBLE_ECHO_BUBBLE_URL", "BUBBLE_MY_BOT_STORE_PATH"),
+    ],
+)
 def test_variables_of_others_are_left_alone(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     monkeypatch.setenv(name, "x")
     assert Settings().port == 3000

@@ -14,6 +14,8 @@ __all__ = ["SettingsError", "explain", "find_config", "flatten", "leaves", "refu
 
 # BUBBLE_ variables that are not the server's: the command line's and the test suite's.
 _OTHERS = frozenset({"BUBBLE_CONFIG", "BUBBLE_DEBUG", "BUBBLE_KILLS", "BUBBLE_PROFILE", "BUBBLE_TOKEN", "BUBBLE_URL"})
+# Those of connectors, which may run in the same environment: BUBBLE_REEF_… and BUBBLE_<name>_BUBBLE_URL and the like.
+_CONNECTORS = re.compile(r"BUBBLE_REEF_\w+|BUBBLE_\w+_(BUBBLE|BACKLOG|STORE)_[A-Z]\w*")
 # What Kubernetes puts into every container for a service that is called `bubble`.
 _SERVICE_LINKS = re.compile(r"BUBBLE_(SERVICE_(HOST|PORT.*)|PORT_\d+_(TCP|UDP).*)")
 
@@ -38,11 +40,15 @@ def refuse_unknown_variables(model: type[BaseModel], environment: Mapping[str, s
     known = {f"BUBBLE_{name.replace('.', '__').upper()}": name for name in option_names(model)}
     for variable in environment:
         name = variable.upper()
-        if not name.startswith("BUBBLE_") or name in known or name in _OTHERS or _SERVICE_LINKS.fullmatch(name):
+        if not name.startswith("BUBBLE_") or name in known or _is_another_programs(name):
             continue
         if any(name.startswith(f"{group}__") for group in known if _is_open(model, known[group])):
             continue
         raise SettingsError(f"The variable {variable} is no option{_guess(name, known)}")
+
+
+def _is_another_programs(name: str) -> bool:
+    return name in _OTHERS or any(pattern.fullmatch(name) for pattern in (_CONNECTORS, _SERVICE_LINKS))
 
 
 def _is_open(model: type[BaseModel], name: str) -> bool:
