@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from msgspec import UNSET, UnsetType
 
-from bubble.client.http import Call, HttpClient, json_body, or_unset
+from bubble.client.http import Call, Routes, json_body, or_unset
 from bubble.client.listing import Listing
 from bubble.client.paths import principal_path
 from bubble.client.wire import decode_resource
@@ -27,11 +27,8 @@ from bubble.protocol.resources import (
 __all__ = ["Administration"]
 
 
-class Administration:
+class Administration(Routes):
     """What `BubbleConnection` does about principals and their tokens: the routes below `/v1/principals`."""
-
-    def __init__(self, http: HttpClient) -> None:
-        self._http = http
 
     async def create_principal(
         self,

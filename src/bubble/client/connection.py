@@ -1,4 +1,6 @@
-"""`BubbleConnection`: the client. A thin face; what it does is in `threads`, `events`, `administration`, `subscriptions`, `runs`."""
+"""`BubbleConnection`: the client. A thin face; what it does is in `threads`, `events`, `subscriptions`, `runs`, `messages`, `outbound`,
+and what it inherits in `administration` and `participation`.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ from typing import Self
 import httpx2
 from msgspec import UNSET, Raw, UnsetType
 
-from bubble.assembler import Assembler, Grouping, ThreadAssembler
+from bubble.assembler import Assembler, Grouping
 from bubble.client.administration import Administration
 from bubble.client.answers import ProtocolInfo, Ticket
 from bubble.client.backoff import Backoff
@@ -23,6 +25,7 @@ from bubble.client.listing import Listing
 from bubble.client.messages import MessagesServices, MessagesSubscription
 from bubble.client.negotiation import AssemblerProvider, Extensions
 from bubble.client.outbound import AttachedFile, Outbound, SentMessage
+from bubble.client.participation import Participation
 from bubble.client.paths import server_url
 from bubble.client.runs import Run, RunServices
 from bubble.client.sizes import Sizes
@@ -39,22 +42,17 @@ from bubble.protocol.identifiers import check_name, check_run_id, check_seq
 from bubble.protocol.limits import Limits
 from bubble.protocol.resources import (
     EventPage,
-    Grant,
-    GrantPage,
     JoinPolicy,
     Metadata,
     Principal,
-    RunPage,
-    RunStateName,
     Thread,
     ThreadPage,
 )
-from bubble.protocol.resources import Run as RunResource
 
 __all__ = ["BubbleConnection"]
 
 
-class BubbleConnection(Administration):
+class BubbleConnection(Administration, Participation):
     """A client of one server, as one principal. Use as `async with`.
 
     `token` is a bearer, or a plain or coroutine function that gives one: it is asked at first use, every `refresh_every` seconds (sooner
@@ -65,6 +63,9 @@ class BubbleConnection(Administration):
     its reader has not taken. `on_outage` is there to show how it goes: it is called with the problem when that WebSocket is lost, once
     however long it stays away, and with None when what was followed is followed again. `transport` and `connector` replace the network
     (see `bubble.testing.asgi`).
+
+    `extensions.negotiate()` finds the extensions that the server has too, and `assembler` makes assemblers with their part handlers
+    (spec 4, "Negotiated providers").
     """
 
     def __init__(
@@ -116,6 +117,19 @@ class BubbleConnection(Administration):
         self.extensions = Extensions(self.protocol, self.assembler)
         self._outbound = Outbound(
             principal_id=self._own_id, events=self._events, sizes=self._sizes, assembler=self._negotiated
+        )
+        self._messages = MessagesServices(
+            assembler=self._negotiated,
+            threads=self._threads,
+            events=self._events,
+            subscribe=lambda thread_id, seq: self.subscribe_thread(thread_id, from_seq=seq, unknown="keep"),
+        )
+        self._runs = RunServices(
+            principal_id=self._own_id,
+            events=self._events,
+            sockets=self._sockets,
+            listening=self._listening,
+            sizes=self._sizes,
         )
         self._principal_id: str | None = None
         self._stack = AsyncExitStack()
@@ -298,22 +312,11 @@ class BubbleConnection(Administration):
 
         `async with` it, then `async for` its updates. Extensions are negotiated before, if they were not.
         """
-        check_name(thread_id, path="thread_id")
-
-        async def open_thread() -> ThreadAssembler:
-            return (await self._negotiated()).open(grouping=grouping)
-
-        async def head() -> int:
-            return (await self.get_thread(thread_id)).head_seq
-
-        services = MessagesServices(
-            open=open_thread,
-            head=head,
-            subscribe=lambda seq: self.subscribe_thread(thread_id, from_seq=seq, unknown="keep"),
-            read=lambda first, last: self.iter_events(thread_id, from_seq=first, to_seq=last, unknown="keep"),
-        )
         return MessagesSubscription(
-            services, from_seq=None if from_seq is None else check_seq(from_seq, path="from_seq")
+            self._messages,
+            thread_id=check_name(thread_id, path="thread_id"),
+            grouping=grouping,
+            from_seq=None if from_seq is None else check_seq(from_seq, path="from_seq"),
         )
 
     async def send_message(
@@ -347,13 +350,7 @@ class BubbleConnection(Administration):
     ) -> Run:
         """A run as a block of code, finished however the block is left. `watch_interrupts` sets `run.interrupted` on request."""
         return Run(
-            RunServices(
-                principal_id=self._own_id,
-                events=self._events,
-                sockets=self._sockets,
-                listening=self._listening,
-                sizes=self._sizes,
-            ),
+            self._runs,
             thread_id=check_name(thread_id, path="thread_id"),
             run_id=None if run_id is None else check_run_id(run_id, path="run_id"),
             kind=kind,
@@ -361,43 +358,8 @@ class BubbleConnection(Administration):
             watch_interrupts=watch_interrupts,
         )
 
-    # --- grants, runs, cursors --------------------------------------------------------------------------------------------------
+    # --- grants --------------------------------------------------------------------------------------------------
 
     def subscribe_grants(self) -> GrantsSubscription:
         """Follows the caller's own grants: how a bot discovers its threads. `async with` it, then `async for`."""
         return GrantsSubscription(self._sockets, retry_for=self._retry_for, timeout=self._timeout)
-
-    def list_grants(self, thread_id: str, *, limit: int | None = None) -> Listing[GrantPage, Grant]:
-        """A thread's grants by principal, each with what others may know of the principal."""
-        return self._threads.grants(thread_id, limit=limit)
-
-    def my_grants(self, *, limit: int | None = None) -> Listing[GrantPage, Grant]:
-        """The caller's grants by thread."""
-        return self._threads.own_grants(limit=limit)
-
-    async def put_grant(self, thread_id: str, principal_id: str, role: str) -> Grant:
-        """Gives or changes a grant. `Conflict` for the last owner."""
-        return await self._threads.put_grant(thread_id, principal_id, role)
-
-    async def remove_grant(self, thread_id: str, principal_id: str) -> None:
-        """Takes a grant away; one's own to leave. `Conflict` for the last owner."""
-        await self._threads.remove_grant(thread_id, principal_id)
-
-    def list_runs(
-        self,
-        thread_id: str,
-        *,
-        state: RunStateName | None = None,
-        principal_id: str | None = None,
-        limit: int | None = None,
-    ) -> Listing[RunPage, RunResource]:
-        """A thread's runs by first seq: how a restarted producer finds what it left open."""
-        return self._threads.runs(thread_id, state=state, principal_id=principal_id, limit=limit)
-
-    async def get_cursor(self, thread_id: str) -> int:
-        """The caller's consumer cursor on the thread; 0 where it was never set."""
-        return await self._threads.get_cursor(thread_id)
-
-    async def advance_cursor(self, thread_id: str, seq: int) -> int:
-        """Moves the cursor forward to `seq` and tells where it is; a smaller `seq` changes nothing. `InvalidRequest` beyond the head."""
-        return await self._threads.advance_cursor(thread_id, seq)

@@ -42,7 +42,7 @@ from bubble.protocol.errors import (
 from bubble.protocol.jsontext import JSONValue, dump_json
 from bubble.protocol.version import VERSION
 
-__all__ = ["Answer", "Call", "HttpClient", "json_body", "or_unset"]
+__all__ = ["Answer", "Call", "HttpClient", "Routes", "json_body", "or_unset"]
 
 T = TypeVar("T")
 
@@ -252,6 +252,13 @@ class HttpClient:
 
 def _may_be_json(content_type: str | None) -> bool:
     return content_type is None or content_type.partition(";")[0].strip().lower() == "application/json"
+
+
+class Routes:
+    """Some of the server's routes, for `BubbleConnection` to inherit."""
+
+    def __init__(self, http: HttpClient) -> None:
+        self._http = http
 
 
 def _retry_after(text: str | None) -> float | None:

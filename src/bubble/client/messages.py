@@ -14,8 +14,10 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from bubble.assembler import BubbleMessage, ThreadAssembler, ThreadSnapshot, message_changes
+from bubble.assembler import Assembler, BubbleMessage, Grouping, ThreadSnapshot, message_changes
+from bubble.client.events import EventLog
 from bubble.client.subscriptions import ThreadSubscription
+from bubble.client.threads import Threads
 from bubble.protocol.events import SequencedEvent
 
 __all__ = ["MessagesServices", "MessagesSubscription", "MessagesUpdate"]
@@ -38,12 +40,12 @@ class MessagesUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesServices:
-    """What following needs of the client, for one thread."""
+    """What following needs of the client."""
 
-    open: Callable[[], Awaitable[ThreadAssembler]]
-    head: Callable[[], Awaitable[int]]
-    subscribe: Callable[[int], ThreadSubscription]
-    read: Callable[[int, int], AsyncIterator[SequencedEvent]]
+    assembler: Callable[[], Awaitable[Assembler]]
+    threads: Threads
+    events: EventLog
+    subscribe: Callable[[str, int], ThreadSubscription]
 
 
 class MessagesSubscription:
@@ -54,8 +56,12 @@ class MessagesSubscription:
     reconnects, and ends with the errors of `ThreadSubscription`.
     """
 
-    def __init__(self, services: MessagesServices, *, from_seq: int | None = None) -> None:
+    def __init__(
+        self, services: MessagesServices, *, thread_id: str, grouping: Grouping, from_seq: int | None = None
+    ) -> None:
+        self.thread_id = thread_id
         self._services = services
+        self._grouping: Grouping = grouping
         self._from_seq = from_seq
         self._oldest = self._taken = 0
         self._batch: Sequence[SequencedEvent] = ()
@@ -72,21 +78,21 @@ class MessagesSubscription:
         """Takes up to `limit` older events into account, and tells what that changes. Not before the first update."""
         if self._shown is None:
             raise RuntimeError("The first update comes before older ones.")
-        oldest = max(1, self._oldest - limit)
-        older = [event async for event in self._services.read(oldest, self._oldest - 1)] if self.has_older else []
-        await self._thread.prepend(older)
-        self._oldest = oldest
+        if self.has_older:
+            oldest = max(1, self._oldest - limit)
+            await self._thread.prepend([event async for event in self._read(oldest, self._oldest - 1)])
+            self._oldest = oldest
         return await self._update()
 
     async def __aenter__(self) -> Self:
         if self._oldest:
             raise RuntimeError("A subscription is entered once.")
         async with AsyncExitStack() as stack:
-            self._thread = await self._services.open()
+            self._thread = (await self._services.assembler()).open(grouping=self._grouping)
             stack.push_async_callback(self._thread.close)
-            self._oldest = self._from_seq or max(1, await self._services.head() - _PAGE + 1)
+            self._oldest = self._from_seq or await self._start_of_last_page()
             self._taken = self._oldest - 1
-            self._events = await stack.enter_async_context(self._services.subscribe(self._oldest))
+            self._events = await stack.enter_async_context(self._services.subscribe(self.thread_id, self._oldest))
             self._stack = stack.pop_all()
         return self
 
@@ -108,6 +114,12 @@ class MessagesSubscription:
             update = await self._update()
             if update.upserts or update.removals:
                 return update
+
+    async def _start_of_last_page(self) -> int:
+        return max(1, (await self._services.threads.get(self.thread_id)).head_seq - _PAGE + 1)
+
+    def _read(self, first: int, last: int) -> AsyncIterator[SequencedEvent]:
+        return self._services.events.iterate(self.thread_id, from_seq=first, to_seq=last, unknown="keep")
 
     async def _take_in(self) -> None:
         self._batch = self._batch or await self._events.next_batch()
