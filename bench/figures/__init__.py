@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from bench.figure import Figure
+from bench.figures.assembler import REDUCER
 from bench.figures.fan_out import FAN_OUT_100, FAN_OUT_1000
 from bench.figures.frozen_reader import FROZEN_READER
 from bench.figures.history import HISTORY
@@ -31,4 +32,5 @@ FIGURES: Final[Sequence[Figure]] = (
     IDLE_MEMORY,
     FROZEN_READER,
     LONG_BACKLOG,
+    REDUCER,
 )

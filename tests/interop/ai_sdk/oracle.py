@@ -10,19 +10,26 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["MISSING", "Oracle", "install", "running_oracle"]
+__all__ = ["MISSING", "Oracle", "PackagesMissing", "install", "running_oracle"]
 
 HERE = Path(__file__).parent
 MISSING = next((part for part in ("node", "npm") if shutil.which(part) is None), None)
 SECONDS = 240
 
 
-def install(directory: Path) -> None:
-    """Puts the packages of the lock file, and the script, into `directory`."""
-    for name in ("package.json", "package-lock.json", "oracle.mjs"):
-        shutil.copy(HERE / name, directory)
-    command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--cache", str(directory / "cache")]
-    subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=SECONDS)
+class PackagesMissing(Exception):
+    """The packages of the lock file cannot be had here."""
+
+
+def install(directory: Path, script: Path) -> None:
+    """Puts the packages of the lock file into `directory`, and `script`, which uses them."""
+    for file in (HERE / "package.json", HERE / "package-lock.json", script):
+        shutil.copy(file, directory)
+    command = ["npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", "--prefer-offline"]
+    try:
+        subprocess.run(command, cwd=directory, check=True, capture_output=True, timeout=SECONDS)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise PackagesMissing(str(error)) from error
 
 
 class Oracle:
@@ -55,7 +62,8 @@ class Oracle:
 
 @contextmanager
 def running_oracle(directory: Path) -> Iterator[Oracle]:
-    """The process in a directory that `install` has prepared."""
+    """The process, with what it needs in `directory`. Raises `PackagesMissing`."""
+    install(directory, HERE / "oracle.mjs")
     command = ["node", "oracle.mjs"]
     with subprocess.Popen(
         command, cwd=directory, stdin=subprocess.PIPE, stdout=subprocess.PIPE, encoding="utf-8"
