@@ -72,11 +72,11 @@ class ReefAgent:
         message = OutgoingMessage(parts=parts, context_id=turn.thread_id, task_id=pointer.task_id)
         try:
             await self._converse(message, reply, pointer)
-        except Refused as refused:
-            if pointer.task_id is None or not refused.is_about_the_message:
+        except (Refused, Broken) as failure:
+            if pointer.task_id is None or not await self._is_over(pointer.task_id, failure):
                 raise
-            # The task is gone or over: the agent was restarted, or finished it behind our back. The words still want an answer.
-            _logger.info("Task %s is not continued: %s", pointer.task_id, refused.message)
+            # The agent was restarted, or finished the task behind our back. The words still want an answer.
+            _logger.info("Task %s is not continued: %s", pointer.task_id, failure.message)
             await self._forget(reply.session, pointer.task_id)
             await self._converse(OutgoingMessage(parts=parts, context_id=turn.thread_id), reply, TaskPointer())
 
@@ -110,7 +110,7 @@ class ReefAgent:
                 raise
             except (Broken, Silent, Refused) as failure:
                 await self._say(translator.finalize(), reply)
-                if not (isinstance(failure, Refused) and not failure.begun):
+                if isinstance(failure, Silent) or failure.begun:
                     await self._forget(reply.session, translator.task_id)
                 raise
         await self._say(translator.finalize(), reply)
@@ -150,6 +150,7 @@ class ReefAgent:
         translator = conversation.translator
         if translator.task_id is None or not conversation.heard:
             raise lost
+        lost.begun = True
         _logger.info("The stream of task %s is taken up again.", translator.task_id)
         try:
             await self._hear(self._client.rejoin(translator.task_id), conversation, after_gap=True)
@@ -167,6 +168,21 @@ class ReefAgent:
             return
         if event is not None and (event.ends_the_task or event.state in WAITING):
             await self._say(conversation.translator.translate(event), conversation.reply)
+
+    async def _is_over(self, task_id: str, failure: Refused | Broken) -> bool:
+        """Whether the message was not taken because its task takes none any more."""
+        if isinstance(failure, Refused):
+            return failure.is_about_the_message
+        if failure.begun:
+            return False
+        # The official 0.3 server over HTTP+JSON breaks the stream off where others say what is wrong.
+        try:
+            event = await self._client.get_task(task_id)
+        except Refused as refused:
+            return refused.is_about_the_message
+        except AgentFailure:
+            return False
+        return event is not None and event.ends_the_task
 
     async def _leave(self, conversation: _Conversation) -> None:
         # Only what is tidy; the runtime ends the run in any case, and waits for nobody.

@@ -22,7 +22,9 @@ _QUOTED = 500
 
 
 class AgentFailure(Unavailable):
-    """The agent could not be made to answer."""
+    """The agent could not be made to answer. `begun` tells whether the stream had brought an event before."""
+
+    begun = False
 
 
 class CardRefused(AgentFailure):
@@ -44,16 +46,13 @@ class Busy(Unreachable):
 class Refused(AgentFailure):
     """The agent's error answer.
 
-    `status` is that of HTTP, `rpc_code` that of JSON-RPC where there is one. `begun` tells whether the stream had brought an event before.
+    `status` is that of HTTP, `rpc_code` that of JSON-RPC where there is one.
     """
 
-    def __init__(
-        self, message: str, *, status: int | None = None, rpc_code: int | None = None, begun: bool = False
-    ) -> None:
+    def __init__(self, message: str, *, status: int | None = None, rpc_code: int | None = None) -> None:
         super().__init__(message)
         self.status = status
         self.rpc_code = rpc_code
-        self.begun = begun
 
     @property
     def is_about_the_message(self) -> bool:

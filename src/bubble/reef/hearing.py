@@ -37,7 +37,7 @@ class Hearing:
         """Of a younger conversation's events those that this one does not hear itself, in order."""
         matching = _Matching()
         self._logs.append(matching.log)
-        over = asyncio.ensure_future(self._over.wait())
+        over = asyncio.create_task(_ended(self._over))
         try:
             async for batch in _batches(events, until=over):
                 for event in matching.unheard(batch):
@@ -48,14 +48,14 @@ class Hearing:
 
 
 async def _batches(
-    events: AsyncGenerator[AgentEvent, None], *, until: asyncio.Future[bool]
+    events: AsyncGenerator[AgentEvent, None], *, until: asyncio.Task[AgentEvent | None]
 ) -> AsyncGenerator[list[AgentEvent], None]:
     """What comes up to then as one batch, and one event at a time from then on."""
     held: list[AgentEvent] = []
-    upcoming: asyncio.Future[AgentEvent | None] | None = None
+    upcoming: asyncio.Task[AgentEvent | None] | None = None
     try:
         while True:
-            upcoming = upcoming or asyncio.ensure_future(anext(events, None))
+            upcoming = upcoming or asyncio.create_task(_next(events))
             await asyncio.wait({upcoming} if until.done() else {upcoming, until}, return_when=asyncio.FIRST_COMPLETED)
             if upcoming.done():
                 if upcoming.exception() is not None or (event := upcoming.result()) is None:
@@ -73,6 +73,14 @@ async def _batches(
             with suppress(asyncio.CancelledError, AgentFailure):
                 await upcoming
         await events.aclose()
+
+
+async def _next(events: AsyncGenerator[AgentEvent, None]) -> AgentEvent | None:
+    return await anext(events, None)
+
+
+async def _ended(over: asyncio.Event) -> None:
+    await over.wait()
 
 
 class _Matching:

@@ -1,0 +1,164 @@
+"""An agent on a real socket that answers with exactly the bytes, in exactly the pieces, that a test gives it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Literal
+
+__all__ = ["Answer", "Asked", "RawAgent", "event_stream", "json_answer", "raw_agent"]
+
+Ending = Literal["complete", "cut", "open"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Asked:
+    """A request as it came in."""
+
+    method: str
+    path: str
+    headers: Mapping[str, str]
+    body: bytes
+
+    @property
+    def json(self) -> object:
+        """The body, None if it is empty."""
+        return json.loads(self.body) if self.body else None
+
+    @property
+    def procedure(self) -> str:
+        """What it asks for: `stream`, `rejoin`, `get`, `cancel`, or `card`; whichever dialect says so."""
+        if "agent" in self.path.rpartition("/")[2] and self.method == "GET":
+            return "card"
+        called = self.json
+        method = called.get("method", "") if isinstance(called, dict) else ""
+        return _PROCEDURES.get(method) or _by_path(self.method, self.path)
+
+
+_PROCEDURES = {
+    "message/stream": "stream",
+    "SendStreamingMessage": "stream",
+    "tasks/resubscribe": "rejoin",
+    "SubscribeToTask": "rejoin",
+    "tasks/get": "get",
+    "GetTask": "get",
+    "tasks/cancel": "cancel",
+    "CancelTask": "cancel",
+}
+
+
+def _by_path(method: str, path: str) -> str:
+    if path.endswith("message:stream") and method == "POST":
+        return "stream"
+    verb = path.rpartition(":")[2]
+    return {"subscribe": "rejoin", "cancel": "cancel"}.get(verb, "get" if "/tasks/" in path else "unknown")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """`ending`: "complete" as HTTP wants it, "cut" in the middle, "open" until the client leaves or the agent is closed.
+
+    `then` is called when everything was sent.
+    """
+
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    pieces: Sequence[bytes] = ()
+    ending: Ending = "complete"
+    then: Callable[[], None] = lambda: None
+
+
+def event_stream(*payloads: object, ending: Ending = "complete") -> Answer:
+    """Events with JSON data."""
+    pieces = [f"data: {json.dumps(payload)}\r\n\r\n".encode() for payload in payloads]
+    return Answer(headers={"Content-Type": "text/event-stream"}, pieces=pieces, ending=ending)
+
+
+def json_answer(value: object, *, status: int = 200) -> Answer:
+    """One JSON value."""
+    return Answer(status=status, headers={"Content-Type": "application/json"}, pieces=[json.dumps(value).encode()])
+
+
+@dataclass
+class RawAgent:
+    """Its card names itself; what else is asked, `answer` answers. `asked` is everything but the card."""
+
+    url: str
+    answer: Callable[[Asked], Answer]
+    card: Mapping[str, object]
+    asked: list[Asked] = field(default_factory=list)
+    arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
+    left: asyncio.Event = field(default_factory=asyncio.Event)
+
+    async def was_asked(self, procedure: str, *, times: int = 1) -> list[Asked]:
+        """Waits until it was asked for it so often."""
+        async with self.arrived:
+            await self.arrived.wait_for(lambda: len(self.of(procedure)) >= times)
+        return self.of(procedure)
+
+    def of(self, procedure: str) -> list[Asked]:
+        """What it was asked for it so far."""
+        return [asked for asked in self.asked if asked.procedure == procedure]
+
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        """One connection."""
+        with suppress(asyncio.IncompleteReadError, ConnectionError):
+            while True:
+                asked = await _read(reader)
+                if asked.procedure == "card":
+                    answer = json_answer(self.card)
+                else:
+                    async with self.arrived:
+                        self.asked.append(asked)
+                        self.arrived.notify_all()
+                    answer = self.answer(asked)
+                await self._write(answer, reader, writer)
+        writer.close()
+
+    async def _write(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        lines = [f"HTTP/1.1 {answer.status} Status", *(f"{name}: {value}" for name, value in answer.headers.items())]
+        writer.write("\r\n".join([*lines, "Transfer-Encoding: chunked", "", ""]).encode())
+        for piece in answer.pieces:
+            if piece:
+                writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+                await writer.drain()
+                await asyncio.sleep(0)  # a packet of its own, as far as loopback lets it
+        if answer.ending == "complete":
+            writer.write(b"0\r\n\r\n")
+        await writer.drain()
+        answer.then()
+        if answer.ending == "cut":
+            writer.transport.abort()
+        if answer.ending == "open":
+            await reader.read(1)
+            self.left.set()
+
+
+async def _read(reader: asyncio.StreamReader) -> Asked:
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    first, *lines = head.split("\r\n")
+    method, path, _ = first.split(" ", 2)
+    headers = {name.lower(): value.strip() for name, _, value in (line.partition(":") for line in lines if line)}
+    body = await reader.readexactly(int(headers.get("content-length", "0")))
+    return Asked(method=method, path=path, headers=headers, body=body)
+
+
+@asynccontextmanager
+async def raw_agent(
+    answer: Callable[[Asked], Answer], *, binding: str = "HTTP+JSON", generation: str = "1.0", **card: object
+) -> AsyncIterator[RawAgent]:
+    """An agent for as long as the block lasts. Further keywords are further members of the card."""
+    listening = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listening.getsockname()[1]}"
+    interface = {"url": url, "protocolBinding": binding, "protocolVersion": generation}
+    agent = RawAgent(
+        url=url,
+        answer=answer,
+        card={"name": "Raw", "capabilities": {"streaming": True}, "supportedInterfaces": [interface], **card},
+    )
+    async with await asyncio.start_server(agent.serve, sock=listening):
+        yield agent
