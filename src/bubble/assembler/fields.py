@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from msgspec import UNSET
-
 from bubble.assembler.failure import ReducerError
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["DATA", "Chunk", "Part", "is_nullish", "is_truthy", "optional_string", "present", "string"]
+__all__ = ["DATA", "Chunk", "Part", "is_truthy", "optional_string", "present", "string"]
 
 Chunk: TypeAlias = Mapping[str, JSONValue]
 Part: TypeAlias = dict[str, JSONValue]
@@ -37,11 +35,6 @@ def optional_string(chunk: Chunk, name: str) -> str | None:
 def present(chunk: Chunk, *names: str) -> Part:
     """Those of the fields that the chunk has, null included."""
     return {name: chunk[name] for name in names if name in chunk}
-
-
-def is_nullish(value: object) -> bool:
-    """Whether JavaScript's `??` would take the other side: absent (`UNSET`) or null."""
-    return value is None or value is UNSET
 
 
 def is_truthy(value: object) -> bool:

@@ -34,7 +34,7 @@ class GrowingJson:
     def __init__(self) -> None:
         self._text = GrowingText()
         self._unread: list[str] = []
-        self._ahead = JSONScanner()
+        self._ahead: JSONScanner | None = None  # many an input comes without a delta
         self._repaired: _Repaired | None = None
 
     def append(self, piece: str) -> None:
@@ -48,21 +48,23 @@ class GrowingJson:
 
     def value(self) -> JSONValue | UnsetType:
         """What `parse_partial_json` gives for all of the text; `UNSET` where that is no value."""
-        unread, self._unread = self._unread, []
-        for piece in unread:
-            self._read(piece)
-        if self._ahead.is_quirky and self._repaired is None:
-            self._repaired = _Repaired()
-            self._repaired.feed(self._text.text())
+        ahead = self._read()
         if self._repaired is None:
-            return self._ahead.value()
-        whole = self._ahead.complete_value()
+            return ahead.value()
+        whole = ahead.complete_value()
         return self._repaired.value() if whole is UNSET else whole
 
-    def _read(self, piece: str) -> None:
-        self._ahead.feed(piece)
-        if self._repaired is not None and not (self._ahead.is_dead and self._repaired.is_hopeless):
-            self._repaired.feed(piece)
+    def _read(self) -> JSONScanner:
+        ahead = self._ahead = self._ahead or JSONScanner()
+        unread, self._unread = self._unread, []
+        for piece in unread:
+            ahead.feed(piece)
+            if self._repaired is not None and not (ahead.is_dead and self._repaired.is_hopeless):
+                self._repaired.feed(piece)
+        if ahead.is_quirky and self._repaired is None:
+            self._repaired = _Repaired()
+            self._repaired.feed(self._text.text())
+        return ahead
 
 
 class _Repaired:

@@ -8,9 +8,8 @@ from typing import Final
 
 __all__ = ["NumberText", "number_value"]
 
-_LONGEST_INTEGER: Final = (
-    4000  # digits; converting longer ones takes time that grows with the square, and CPython refuses
-)
+# In digits. Converting longer ones takes time that grows with the square, and CPython refuses to.
+_LONGEST_INTEGER: Final = 4000
 _RUN = re.compile(r"[0-9+\-.eE]*")
 _DIGITS = "0123456789"
 

@@ -35,7 +35,6 @@ _ESCAPE_BEGUN = re.compile(r"\\(?:u[0-9a-fA-F]{0,3})?\Z")
 _ESCAPED: Final = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
 _LITERALS: Final[dict[str, tuple[str, JSONValue]]] = {"t": ("true", True), "f": ("false", False), "n": ("null", None)}
 
-
 # What must come next, or what is being read. The order is that of `_STEPS`.
 _VALUE, _ITEM, _NAME, _NEXT_NAME, _COLON, _AFTER, _END, _STRING, _IN_NAME, _NUMBER, _LITERAL, _DEAD = range(12)
 
@@ -99,10 +98,8 @@ class JSONScanner:
         if self._guard.refused or self._state == _DEAD:
             return UNSET
         shown = self._leaf()
-        if self._state == _NUMBER and shown is UNSET and (not self._containers or self._containers[-1] == []):
-            return (
-                UNSET  # a lone minus at the beginning of an array is the one beginning that the original cannot close
-            )
+        if self._state == _NUMBER and shown is UNSET and self._containers and self._containers[-1] == []:
+            return UNSET  # `[-`: the one beginning of JSON that the original cannot close
         for container, name in zip(reversed(self._containers), reversed(self._names), strict=True):
             shown = _with(container, name, shown)
         return shown
@@ -267,12 +264,9 @@ class JSONScanner:
 
     def _begin(self) -> None:
         """A value begins to show: it takes the place of what had its name."""
-        if (
-            self._names
-            and (self._guard.refused or self._names[-1] in GUARDED)
-            and isinstance(self._containers[-1], dict)
-        ):
-            self._guard.begin(self._names)
+        names = self._names
+        if names and (names[-1] in GUARDED or self._guard.refused) and isinstance(self._containers[-1], dict):
+            self._guard.begin(names)
 
     def _open(self, container: _Container, at: int) -> int:
         self._begin()

@@ -13,7 +13,7 @@ from typing import Final
 from msgspec import UNSET, UnsetType
 
 from bubble.assembler.failure import ReducerError
-from bubble.assembler.fields import Chunk, Part, is_nullish, is_truthy, present, string
+from bubble.assembler.fields import Chunk, Part, is_truthy, present, string
 from bubble.assembler.parts import DYNAMIC_TOOL, TOOL, Parts, is_tool
 from bubble.assembler.tool_input import ToolInput
 from bubble.protocol.jsontext import JSONValue
@@ -22,6 +22,9 @@ __all__ = ["ToolCalls"]
 
 # What each update gives anew or takes away. Everything else of a part stays: an approval, the metadata of the providers.
 _GIVEN_ANEW: Final = ("input", "output", "errorText", "rawInput", "preliminary", "inputEncoding")
+_OUTCOMES: Final = frozenset(
+    {"tool-approval-request", "tool-output-available", "tool-output-error", "tool-output-denied"}
+)
 _RESULTS: Final = frozenset({"output-available", "output-error"})
 
 
@@ -124,10 +127,10 @@ class ToolCalls:
         approval: Part = {}
         if "approvalId" in chunk:
             approval["id"] = chunk["approvalId"]
-        if not is_nullish(descriptor := chunk.get("approvalDescriptor")):
+        if (descriptor := chunk.get("approvalDescriptor")) is not None:
             approval["descriptor"] = descriptor
         approval |= present(chunk, "inputSchemaInput")
-        if not is_nullish(signature := chunk.get("signature")):
+        if (signature := chunk.get("signature")) is not None:
             approval["signature"] = signature
         self._amend(index, {"state": "approval-requested", "approval": approval})
 
@@ -166,7 +169,7 @@ class ToolCalls:
             return growing is not None and self._parts.find_in_step(call_id, dynamic=growing.dynamic) is not None
         if kind == "tool-input-error":
             return self._parts.find_either_in_step(call_id) is not None
-        return self._parts.find_call(call_id) is not None
+        return kind in _OUTCOMES and self._parts.find_call(call_id) is not None
 
     def _find(self, call_id: str) -> int:
         index = self._parts.find_call(call_id)
@@ -206,13 +209,7 @@ class _Update:
     __slots__ = ("_chunk", "_name", "_state", "_title", "_values")
 
     def __init__(
-        self,
-        chunk: Chunk,
-        *,
-        name: str,
-        state: str,
-        values: Part,
-        title: JSONValue | UnsetType = UNSET,
+        self, chunk: Chunk, *, name: str, state: str, values: Part, title: JSONValue | UnsetType = UNSET
     ) -> None:
         self._chunk = chunk
         self._name = name
@@ -222,10 +219,7 @@ class _Update:
 
     def new(self, call_id: str, *, dynamic: bool) -> Part:
         """The part of a call that has none yet."""
-        part = {**_named(self._name, dynamic=dynamic), "toolCallId": call_id, "state": self._state}
-        part |= self._values
-        if dynamic:
-            part.pop("rawInput", None)
+        part = {**_named(self._name, dynamic=dynamic), "toolCallId": call_id, "state": self._state, **self._values}
         part |= present(self._chunk, "providerExecuted")
         self._describe(part)
         return part
