@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import os
@@ -10,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import chdir, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 
 from bubble.cli.app import run
 from bubble.cli.output import _console
+from bubble.client import BubbleConnection
 
 COMMAND = (sys.executable, "-m", "bubble.cli")
 TIMEOUT = 60
@@ -140,6 +142,17 @@ def running_server(directory: Path, *, port: int = 0, token: str | None = None, 
             process.stdin.close()
             code = process.wait(timeout=TIMEOUT)
         assert code == 0
+
+
+def carry_out(work: Callable[[BubbleConnection], Awaitable[None]], shell: Shell) -> None:
+    """Does something as the one whose shell it is, with the client."""
+
+    async def connected() -> None:
+        variables = shell.variables
+        async with BubbleConnection(variables["BUBBLE_URL"], token=variables["BUBBLE_TOKEN"]) as bubble:
+            await work(bubble)
+
+    asyncio.run(connected())
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

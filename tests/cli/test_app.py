@@ -73,6 +73,8 @@ def test_the_version_is_said(capsys: pytest.CaptureFixture[str]) -> None:
         ("login",),
         ("login", "not-a-url"),
         ("tail", "t", "--from", "1", "--last", "2"),
+        ("tail", "t", "--json", "--raw"),
+        ("tail", "t", "--events", "--grouping", "run"),
         ("approve", "t", "r", "c", "--reason", "why"),
         ("tokens", "mint", "p", "--expires", "soon"),
         ("threads", "create", "--metadata", "[]"),

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
 from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import COMMAND, TIMEOUT, Shell
+from tests.cli.conftest import Shell
 
 
 @pytest.fixture
@@ -72,7 +70,24 @@ def test_nothing_is_posted_where_nothing_is_said(admin: Shell, thread: str) -> N
 def test_a_posted_run_is_json_for_machines(admin: Shell, thread: str) -> None:
     said = admin.json("post", thread, "x")
     assert isinstance(said, dict)
-    assert [event["seq"] for event in said["events"]] == [2, 3, 4, 5, 6]
+    assert (said["startedSeq"], said["finishedSeq"]) == (2, 6)
+    assert raw_events(admin, thread)[-1]["runId"] == said["runId"]
+
+
+def test_files_go_with_what_is_said_or_alone(admin: Shell, thread: str) -> None:
+    (admin.directory / "notes.txt").write_text("hello", encoding="utf-8")
+    admin.ok("post", thread, "Look:", "--file", "notes.txt", "-f", "https://example.org/a.png")
+    admin.ok("post", thread, "--file", "notes.txt")
+    told = [line.strip() for line in admin.ok("tail", thread, "--no-follow").splitlines() if line.startswith(" ")]
+    notes = "▫ file notes.txt  (text/plain, 5 bytes)"
+    assert told == ["Look:", notes, "▫ file  (image/png)  https://example.org/a.png", notes]
+
+
+def test_a_file_that_cannot_be_sent_is_named_and_nothing_is_said(admin: Shell, thread: str) -> None:
+    (admin.directory / "large.bin").write_bytes(bytes(1_000_000))
+    assert "nowhere.txt is not there" in admin.fails("post", thread, "x", "--file", "nowhere.txt", code=2)
+    assert "large.bin has 1,000,000 bytes" in admin.fails("post", thread, "x", "--file", "large.bin", code=1)
+    assert len(raw_events(admin, thread)) == 1
 
 
 def test_a_title_cannot_act_upon_the_terminal(admin: Shell) -> None:
@@ -82,78 +97,7 @@ def test_a_title_cannot_act_upon_the_terminal(admin: Shell) -> None:
     assert "\x1b" not in shown
 
 
-def test_tail_shows_the_last_events_in_words(admin: Shell, thread: str) -> None:
-    admin.ok("post", thread, "Hello")
-    lines = admin.ok("tail", thread, "--last", "2", "--no-follow").splitlines()
-    assert len(lines) == 2
-    assert "text-end" in lines[0]
-    assert lines[1].split()[2:5] == ["admin", "finishes", "run"]
-
-
-def test_tail_follows_live_until_it_is_interrupted(admin: Shell, thread: str) -> None:
-    with admin.process("tail", thread, "--raw", "--from", "1") as tail:
-        assert tail.stdout is not None
-        assert json.loads(tail.stdout.readline())["type"] == "participant_joined"
-        admin.ok("post", thread, "live")
-        types = [json.loads(tail.stdout.readline())["type"] for _ in range(5)]
-        tail.send_signal(signal.SIGINT)
-        assert tail.wait(timeout=TIMEOUT) == 0
-    assert types == ["run_started", "message_part", "message_part", "message_part", "run_finished"]
-
-
-def test_a_reader_of_the_pipe_may_leave_early(admin: Shell, thread: str) -> None:
-    admin.ok("post", thread, "x")
-    with admin.process("tail", thread, "--from", "1") as tail:
-        assert tail.stdout is not None
-        assert tail.stderr is not None
-        tail.stdout.readline()
-        tail.stdout.close()
-        admin.ok("post", thread, "nobody reads this")
-        assert tail.wait(timeout=TIMEOUT) == 1
-        assert tail.stderr.read() == ""
-
-
 def test_a_thread_that_one_may_not_see_is_not_found(thread: str, person: Callable[..., Shell]) -> None:
     stranger = person("stranger")
     assert thread in stranger.fails("tail", thread, code=1)
     assert thread in stranger.fails("post", thread, "hello", code=1)
-
-
-class TestRuns:
-    """Deciding on tool calls, and stopping runs."""
-
-    @pytest.fixture
-    def run(self, admin: Shell, thread: str, person: Callable[..., Shell]) -> str:
-        """An open run of somebody else's, on which a tool call waits."""
-        name = f"bot{thread[:8]}"
-        bot = person(name)
-        admin.ok("grants", "put", thread, name, "participant")
-        code = (
-            "import asyncio, sys\nfrom bubble.client import BubbleConnection\n"
-            "async def main(url, token, thread, name):\n"
-            "    async with BubbleConnection(url, token=token) as bubble:\n"
-            "        await bubble.append_event(thread, {'type': 'run_started', 'principalId': name, 'runId': 'r1'})\n"
-            "asyncio.run(main(*sys.argv[1:]))\n"
-        )
-        url, token = bot.variables["BUBBLE_URL"], bot.variables["BUBBLE_TOKEN"]
-        subprocess.run([COMMAND[0], "-c", code, url, token, thread, name], check=True, timeout=TIMEOUT)
-        return "r1"
-
-    def test_the_first_decision_on_a_tool_call_counts(self, admin: Shell, thread: str, run: str) -> None:
-        admin.ok("approve", thread, run, "call-1", "--reject", "--reason", "wrong id")
-        assert (
-            raw_events(admin, thread)[-1].items()
-            >= {"approved": False, "reason": "wrong id", "toolCallId": "call-1"}.items()
-        )
-        admin.fails("approve", thread, run, "call-1", code=1)
-        admin.ok("approve", thread, run, "call-2")
-        assert raw_events(admin, thread)[-1]["approved"] is True
-
-    def test_the_only_open_run_need_not_be_named(self, admin: Shell, thread: str, run: str) -> None:
-        admin.ok("interrupt", thread)
-        last = raw_events(admin, thread)[-1]
-        assert (last["type"], last["runId"]) == ("run_interrupt_requested", run)
-        assert run in admin.ok("threads", "show", thread)
-
-    def test_where_no_run_is_open_nothing_can_be_stopped(self, admin: Shell, thread: str) -> None:
-        assert "No run is open" in admin.fails("interrupt", thread, code=1)

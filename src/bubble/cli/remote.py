@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from bubble.client import BubbleConnection
     from bubble.protocol.errors import BubbleError
 
-__all__ = ["connected", "run_async", "take", "tell_outage"]
+__all__ = ["connected", "outage_in_words", "run_async", "take", "tell_outage"]
 
 T = TypeVar("T")
 
@@ -41,12 +41,16 @@ async def connected(
         yield bubble
 
 
-def tell_outage(problem: BubbleError | None) -> None:
-    """Says that the server is gone, or back: for `connected`, by who stays for long."""
+def outage_in_words(problem: BubbleError | None) -> str:
+    """That the server is gone, or back."""
     if problem is None:
-        note("Connected again; nothing was missed.")
-    else:
-        note(f"Disconnected. {problem.message} Trying to come back…")
+        return "Connected again; nothing was missed."
+    return f"Disconnected. {problem.message} Trying to come back…"
+
+
+def tell_outage(problem: BubbleError | None) -> None:
+    """Says so on standard error: for `connected`, by who stays for long."""
+    note(outage_in_words(problem))
 
 
 async def take(items: AsyncIterable[T], limit: int) -> list[T]:

@@ -1,0 +1,169 @@
+"""`bubble approve` and `bubble interrupt`: what a person decides about the runs of others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from msgspec import UNSET
+
+from bubble.cli.failures import CommandError, UsageProblem
+from bubble.cli.output import JsonOption, note, write_raw
+from bubble.cli.profiles import ProfileOption
+from bubble.cli.remote import connected, run_async
+from bubble.cli.threads import ThreadArgument
+from bubble.protocol.events import RunInterruptRequested, SequencedEvent, ToolCallApproval
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubble.assembler import BubbleMessage
+    from bubble.client import BubbleConnection
+    from bubble.protocol.resources import Run
+
+__all__ = ["approve_app", "interrupt_app"]
+
+approve_app = typer.Typer(add_completion=False, name="approve", help="Approve or reject a tool call.")
+interrupt_app = typer.Typer(add_completion=False, name="interrupt", help="Ask a run to stop.")
+
+# So many are named where there is a choice.
+_NAMED = 5
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A tool call that waits for a decision; `name` is None where it was given and not looked for."""
+
+    run_id: str
+    tool_call_id: str
+    name: str | None = None
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.run_id} {self.tool_call_id})"
+
+
+@approve_app.command()
+def approve(
+    thread_id: ThreadArgument,
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="The run's id; may be left out if only one call waits.")
+    ] = None,
+    tool_call_id: Annotated[
+        str | None, typer.Argument(metavar="[CALL]", help="The tool call's id; may be left out likewise.")
+    ] = None,
+    *,
+    reject: Annotated[bool, typer.Option("--reject", help="Reject it instead.")] = False,
+    reason: Annotated[str | None, typer.Option("--reason", help="Why it is rejected.")] = None,
+    as_json: JsonOption = False,
+    profile: ProfileOption = None,
+) -> None:
+    """Approve a tool call that waits for a decision, or reject it; the first decision counts."""
+    if reason is not None and not reject:
+        raise UsageProblem("A reason goes with a rejection only: add --reject, or leave --reason out.")
+    call, stored = run_async(_decide(profile, thread_id, run_id, tool_call_id, approved=not reject, reason=reason))
+    what = "" if call.name is None else f" {call.name}"
+    _tell(stored, as_json=as_json, said=f"{'Rejected' if reject else 'Approved'}{what}, seq {stored.seq}.")
+
+
+async def _decide(
+    profile: str | None,
+    thread_id: str,
+    run_id: str | None,
+    tool_call_id: str | None,
+    *,
+    approved: bool,
+    reason: str | None,
+) -> tuple[_Call, SequencedEvent]:
+    async with connected(profile) as bubble:
+        me = (await bubble.who_am_i()).principal_id
+        if run_id is not None and tool_call_id is not None:
+            call = _Call(run_id, tool_call_id)
+        else:
+            call = await _only_waiting_call(bubble, thread_id, run_id, me)
+        decision = ToolCallApproval(
+            principal_id=me,
+            run_id=call.run_id,
+            tool_call_id=call.tool_call_id,
+            approved=approved,
+            reason=UNSET if reason is None else reason,
+        )
+        return call, await bubble.append_event(thread_id, decision)
+
+
+async def _only_waiting_call(bubble: BubbleConnection, thread_id: str, run_id: str | None, me: str) -> _Call:
+    # Nobody decides on the calls of their own runs.
+    runs = [
+        run for run in await _open_runs(bubble, thread_id) if run.principal_id != me and run_id in (None, run.run_id)
+    ]
+    calls = await _waiting_calls(bubble, thread_id, runs) if runs else []
+    if not calls:
+        where = thread_id if run_id is None else f"run {run_id} of {thread_id}"
+        raise CommandError(f"No tool call waits for your decision on {where}.")
+    if len(calls) > 1:
+        raise UsageProblem(f"{len(calls)} tool calls wait on {thread_id}, say which one: {_named(calls)}.")
+    return calls[0]
+
+
+async def _waiting_calls(bubble: BubbleConnection, thread_id: str, runs: Sequence[Run]) -> list[_Call]:
+    first = min(run.started_seq for run in runs)
+    events = [event async for event in bubble.iter_events(thread_id, from_seq=first)]
+    snapshot = await bubble.assembler.create().assemble(events, grouping="run")
+    wanted = {run.run_id for run in runs}
+    return [call for message in snapshot.messages for call in _calls_in(message) if call.run_id in wanted]
+
+
+def _calls_in(message: BubbleMessage) -> list[_Call]:
+    from bubble.cli.conversation.tools import is_tool, is_waiting, tool_name
+
+    run_id = message["metadata"]["bubble"].get("runId", "")
+    waiting = [part for part in message["parts"] if is_tool(part) and is_waiting(part)]
+    return [_Call(run_id, str(part["toolCallId"]), tool_name(part)) for part in waiting]
+
+
+@interrupt_app.command()
+def interrupt(
+    thread_id: ThreadArgument,
+    run_id: Annotated[
+        str | None, typer.Argument(metavar="[RUN]", help="The run's id; may be left out if only one is open.")
+    ] = None,
+    *,
+    as_json: JsonOption = False,
+    profile: ProfileOption = None,
+) -> None:
+    """Ask a run to stop at its next safe point."""
+    stored = run_async(_interrupt(profile, thread_id, run_id))
+    _tell(stored, as_json=as_json, said=f"Asked run {stored.to_dict()['runId']} to stop, seq {stored.seq}.")
+
+
+async def _interrupt(profile: str | None, thread_id: str, run_id: str | None) -> SequencedEvent:
+    async with connected(profile) as bubble:
+        chosen = run_id if run_id is not None else await _only_open_run(bubble, thread_id)
+        me = (await bubble.who_am_i()).principal_id
+        return await bubble.append_event(thread_id, RunInterruptRequested(principal_id=me, run_id=chosen))
+
+
+async def _only_open_run(bubble: BubbleConnection, thread_id: str) -> str:
+    runs = await _open_runs(bubble, thread_id)
+    if not runs:
+        raise CommandError(f"No run is open on {thread_id}.")
+    if len(runs) > 1:
+        named = _named([f"{run.run_id} of {run.principal_id}" for run in runs])
+        raise UsageProblem(f"{len(runs)} runs are open on {thread_id}, say which one: {named}.")
+    return runs[0].run_id
+
+
+async def _open_runs(bubble: BubbleConnection, thread_id: str) -> list[Run]:
+    return [run async for run in bubble.list_runs(thread_id, state="open")]
+
+
+def _named(choices: Sequence[object]) -> str:
+    more = f" and {len(choices) - _NAMED} more" if len(choices) > _NAMED else ""
+    return ", ".join(map(str, choices[:_NAMED])) + more
+
+
+def _tell(stored: SequencedEvent, *, as_json: bool, said: str) -> None:
+    if as_json:
+        write_raw(stored.text)
+    else:
+        note(said)

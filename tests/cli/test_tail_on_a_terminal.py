@@ -1,0 +1,118 @@
+"""`bubble tail` on a real terminal: what grows stands at the bottom, what is told scrolls away and stays as it is."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+
+from bubble.client import BubbleConnection, Run
+from tests.cli.conftest import COMMAND, Server, Shell
+from tests.cli.pseudo_terminal import PseudoTerminal, terminal_of
+
+pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture
+def thread(admin: Shell) -> str:
+    """A fresh thread of the administrator's."""
+    return admin.ok("threads", "create").strip()
+
+
+@pytest.fixture
+def terminal(admin: Shell, thread: str) -> Iterator[PseudoTerminal]:
+    """Somebody follows the thread."""
+    command = [*COMMAND, "tail", thread]
+    with terminal_of(command, directory=admin.directory, environment=admin.environment) as terminal:
+        terminal.wait_for(lambda lines: any("admin joins" in line for line in lines))
+        yield terminal
+
+
+@asynccontextmanager
+async def speaking(server: Server, thread: str) -> AsyncIterator[Run]:
+    async with (
+        BubbleConnection(server.url, token=server.admin_token) as bubble,
+        bubble.run(thread, kind="agent_work") as run,
+    ):
+        yield run
+
+
+def shows(*texts: str) -> Callable[[list[str]], bool]:
+    """Whether each of these stands there, as a whole line but for spaces, exactly once."""
+    return lambda lines: all([line.strip() for line in lines].count(text) == 1 for text in texts)
+
+
+async def test_a_text_grows_in_its_place_and_stays_when_it_is_told(
+    server: Server, thread: str, terminal: PseudoTerminal
+) -> None:
+    async with speaking(server, thread) as run:
+        await run.reasoning("Hm.")
+        await run.text("One\nTw")
+        await run.flush()
+        lines = terminal.wait_for(shows("One", "Tw▌"))
+        assert lines[-1].strip() == "Tw▌"
+        await run.text("o, three")
+        await run.flush()
+        terminal.wait_for(shows("One", "Two, three▌"))
+    terminal.wait_for(shows("One", "Two, three"))
+    lines = [line for line in terminal.interrupt() if line]
+    assert lines[-4:] == ["          ┆ Hm.", "          One", "          Two, three", "Stopped following."]
+    assert "▌" not in "".join(lines)
+
+
+async def test_a_text_that_is_longer_than_the_screen_stands_there_once_from_beginning_to_end(
+    server: Server, thread: str, terminal: PseudoTerminal
+) -> None:
+    numbers = [f"line {number}" for number in range(100)]
+    async with speaking(server, thread) as run:
+        for number in numbers:
+            await run.text(f"{number}\n")
+        await run.text("and a paragraph: " + "word " * 1_000 + "end")
+        await run.flush()
+        terminal.wait_for(lambda lines: lines[-1].endswith("end▌"))
+    terminal.wait_for(lambda lines: any(line.endswith(" end") for line in lines))
+    lines = [line.strip() for line in terminal.interrupt() if line]
+    first = lines.index("line 0")
+    assert lines[first : first + 100] == numbers
+    assert " ".join(lines[first + 100 : -1]).split() == ["and", "a", "paragraph:", *["word"] * 1_000, "end"]
+
+
+async def test_a_call_is_a_card_that_changes_until_it_has_an_outcome(
+    server: Server, thread: str, terminal: PseudoTerminal
+) -> None:
+    async with speaking(server, thread) as run:
+        call = await run.tool_call("weather")
+        await call.input_delta('{"city":"Os')
+        await run.flush()
+        terminal.wait_for(shows("▸ weather  is being asked", '│ {"city":"Os"}'))
+        await call.input_delta('lo"}')
+        await call.input_available()
+        await run.flush()
+        terminal.wait_for(shows("▸ weather  runs", '│ {"city":"Oslo"}'))
+        await call.output({"sky": "clear"})
+    lines = terminal.wait_for(shows("▸ weather  done", '│ {"city":"Oslo"}', '→ {"sky":"clear"}'))
+    assert sum("weather" in line for line in lines) == 1
+
+
+async def test_what_others_wrote_does_not_act_upon_the_terminal(
+    server: Server, thread: str, terminal: PseudoTerminal
+) -> None:
+    async with speaking(server, thread) as run:
+        await run.text("\x1b[2J\x1b]0;gone\x07[red]\u202e\r")
+        await run.flush()
+        terminal.wait_for(shows(r"\x1b[2J\x1b]0;gone\x07[red]\u202e\r▌"))
+    terminal.wait_for(shows(r"\x1b[2J\x1b]0;gone\x07[red]\u202e\r"))
+    terminal.interrupt()
+
+
+async def test_who_stops_following_keeps_what_was_said_so_far(
+    server: Server, thread: str, terminal: PseudoTerminal
+) -> None:
+    async with speaking(server, thread) as run:
+        await run.text("half a sen")
+        await run.flush()
+        terminal.wait_for(shows("half a sen▌"))
+        lines = terminal.interrupt()
+    assert [line.strip() for line in lines if line][-2:] == ["half a sen", "Stopped following."]
+    assert terminal.process.returncode == 0
