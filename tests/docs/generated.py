@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Annotated, Final, Literal
@@ -22,23 +22,14 @@ from bubble.server.operations import Operation
 from bubble.server.options import Duration
 from bubble.server.routes import OPERATIONS
 from bubble.server.settings import Settings
+from tests.docs.generated_messages import MESSAGES
 from tests.docs.markdown import ROOT, regions, with_region
+from tests.docs.tables import code, table
 
 __all__ = ["REGIONS", "written"]
 
 Struct = type[msgspec.Struct]
 _REFERENCE = ROOT / "docs" / "reference"
-
-
-def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
-
-
-def code(text: str) -> str:
-    """The text as code."""
-    return f"`{text}`"
 
 
 # --- settings ---------------------------------------------------------------------------------------------------------------------------
@@ -257,6 +248,7 @@ REGIONS: Final[Mapping[Path, Mapping[str, Callable[[], str]]]] = {
     _REFERENCE / "websocket.md": {"client frames": client_frames, "server frames": server_frames},
     _REFERENCE / "http.md": {"routes": routes},
     _REFERENCE / "errors.md": {"errors": error_codes},
+    _REFERENCE / "messages.md": MESSAGES,
     ROOT / "docs" / "guides" / "tokens-and-roles.md": {"roles": roles},
 }
 

@@ -8,6 +8,7 @@ A comment right above a block says how it is tried, where that is not the ordina
     <!-- file: bot.py -->     the reader saves it under this name
     <!-- copy of: path -->    it is a file of docs/examples, to the letter; the reader saves it under its name
     <!-- meanwhile -->        for output: it comes from a command that stays
+    <!-- tried as: line -->   what is typed instead, where the reader's would change the machine of the tests
     <!-- not run: reason -->  it is not tried
 """
 
@@ -28,7 +29,7 @@ _BLOCK = re.compile(
 _REGION = re.compile(r"^<!-- generated: (?P<name>[\w -]+) -->\n(?P<text>.*?)^<!-- end -->$", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\[[^\]\[]*\]\((?P<target>[^)\s]+)\)")
 _HEADING = re.compile(r"^#+ (?P<text>.+)$", re.MULTILINE)
-_HOW = frozenset({"stays", "again", "types", "file", "copy of", "meanwhile", "not run"})
+_HOW = frozenset({"stays", "again", "types", "file", "copy of", "meanwhile", "tried as", "not run"})
 
 
 @dataclass(frozen=True, kw_only=True)

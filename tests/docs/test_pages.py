@@ -74,7 +74,7 @@ class Reader:
         if self._stays:
             self._terminal.start(script)
         else:
-            self._said = self._terminal.run(script, typed=self._typed(block))
+            self._said = self._terminal.run(block.how.get("tried as", script), typed=self._typed(block))
 
     def _typed(self, block: Block) -> str:
         if "types" not in block.how:

@@ -11,6 +11,7 @@ from typing import get_args
 import msgspec
 import pytest
 
+from bubble.assembler import BubbleMessage, BubbleMetadata
 from bubble.client.closing import come_back
 from bubble.client.transport import SocketClosed
 from bubble.hub import HubStatistics
@@ -35,7 +36,10 @@ def text_of(name: str) -> str:
 
 
 def examples(language: str) -> list[Block]:
-    return [block for page in pages() for block in blocks(page) if block.language == language]
+    """The blocks of a language, but for files that a reader saves: those are tried with their page."""
+    return [
+        block for page in pages() for block in blocks(page) if block.language == language and "file" not in block.how
+    ]
 
 
 @pytest.mark.parametrize("page", list(REGIONS), ids=lambda page: page.name)
@@ -60,6 +64,9 @@ def test_every_example_of_json_is_what_the_code_reads(block: Block) -> None:
         assert frame.__struct_config__.tag == kind
     elif kind is not None:
         msgspec.json.decode(text, type=ServerFrame)
+    elif "parts" in value:
+        msgspec.json.decode(text, type=BubbleMessage)
+        assert set(value["metadata"]["bubble"]) <= set(BubbleMetadata.__annotations__)
     else:
         assert value["code"] in ERROR_CODES
         assert set(value) <= {"code", "message", "details"}

@@ -1,0 +1,24 @@
+"""A thread as messages, live: each change of a message as one line."""
+
+import asyncio
+import os
+from contextlib import suppress
+
+from bubble import BubbleConnection
+
+
+async def main() -> None:
+    async with (
+        BubbleConnection(os.environ["BUBBLE_URL"], token=os.environ["BUBBLE_TOKEN"]) as bubble,
+        bubble.follow_messages(os.environ["THREAD"]) as updates,
+    ):
+        async for update in updates:
+            print(f"{len(update.messages)} messages at {update.head_seq}", flush=True)
+            for message in update.upserts:
+                about = message["metadata"]["bubble"]
+                said = "".join(part["text"] for part in message["parts"] if part["type"] == "text")
+                print(f"  {message['id']} is {about['status']}: {said!r}", about.get("reactions", ""), flush=True)
+
+
+with suppress(KeyboardInterrupt):
+    asyncio.run(main())
