@@ -85,7 +85,7 @@ async def test_a_call_is_a_card_that_changes_until_it_has_an_outcome(
         call = await run.tool_call("weather")
         await call.input_delta('{"city":"Os')
         await run.flush()
-        terminal.wait_for(shows("▸ weather  is being asked", '│ {"city":"Os"}'))
+        terminal.wait_for(shows("▸ weather  is being called", '│ {"city":"Os"}'))
         await call.input_delta('lo"}')
         await call.input_available()
         await run.flush()

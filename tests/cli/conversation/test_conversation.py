@@ -86,8 +86,13 @@ def test_a_tool_call_is_a_card_with_input_and_output() -> None:
     ],
 )
 def test_a_card_says_how_the_call_is_going(outcome: dict[str, object], lines: list[str]) -> None:
-    shown = told(started(), tool(), outcome, finished())[2:]
+    shown = told(started(), tool(), outcome)[2:]
     assert [line.strip() for line in shown if "│" not in line] == [line.strip() for line in lines]
+
+
+def test_a_call_that_its_run_left_without_an_outcome_is_told_so() -> None:
+    asked = chunk("tool-approval-request", toolCallId="c", approvalId="c")
+    assert told(started(), tool(), asked, finished())[2] == "          ▸ search  has no outcome"
 
 
 def test_a_decision_is_told_when_it_is_made_and_the_outcome_when_it_comes() -> None:

@@ -24,13 +24,13 @@ DATA: Final = "data-"
 _ARTIFACT_EXCERPT: Final = 4_000
 
 
-def shown(part: MessagePart) -> RenderableType | None:
-    """The part; None if there is nothing to see in it."""
+def shown(part: MessagePart, *, is_over: bool = False) -> RenderableType | None:
+    """The part; None if there is nothing to see in it. `is_over`: its run has ended."""
     kind = str(part["type"])
     if kind in PROSE:
         return prose(part, str(part.get("text", "")).strip("\n"))
     if is_tool(part):
-        return card(part)
+        return card(part, is_over=is_over)
     return _KINDS.get(kind, _unknown)(part)
 
 

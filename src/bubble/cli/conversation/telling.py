@@ -122,7 +122,9 @@ class Conversation:
         if is_fact(part):
             return self._stage.sentence(told, self._sentence(told, part))
         is_prose = str(part["type"]) in PROSE
-        return self._stage.body(told, prose(part, told.remaining_text(part)) if is_prose else shown(part))
+        return self._stage.body(
+            told, prose(part, told.remaining_text(part)) if is_prose else shown(part, is_over=told.is_finished)
+        )
 
     def _sentence(self, told: Progress, part: MessagePart) -> str:
         return sentence(part, tools=self._tools, owner=self._owner(told))
@@ -135,7 +137,7 @@ class Conversation:
             if is_tool(now):
                 told.parts[index] = now
                 if state_of(now) != state_of(before):
-                    yield from self._stage.body(told, card(now, before=before))
+                    yield from self._stage.body(told, card(now, before=before, is_over=told.is_finished))
             elif told.is_finished:  # data may be replaced often: told again when that is over
                 told.parts[index] = now
                 if now != before and str(now["type"]).startswith(DATA):

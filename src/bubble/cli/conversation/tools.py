@@ -18,9 +18,10 @@ __all__ = ["card", "has_outcome", "is_tool", "is_waiting", "state_of", "tool_nam
 _DYNAMIC: Final = "dynamic-tool"
 _STATIC: Final = "tool-"
 _OUTCOMES: Final = frozenset({"output-available", "output-error", "output-denied"})
+_UNDECIDED: Final = frozenset({"input-streaming", "input-available", "approval-requested"})
 
 _STATES: Final[Mapping[str, tuple[str, str]]] = {
-    "input-streaming": ("is being asked", "dim"),
+    "input-streaming": ("is being called", "dim"),
     "input-available": ("runs", "dim"),
     "approval-requested": ("waits for approval", "bold yellow"),
     "output-available": ("done", "green"),
@@ -56,9 +57,12 @@ def is_waiting(part: MessagePart) -> bool:
     return part.get("state") == "approval-requested"
 
 
-def card(part: MessagePart, *, before: MessagePart | None = None) -> RenderableType:
-    """The card. What is long in it is shortened, whatever it says is safe. An input that is as it was `before` is left out."""
-    rows: list[RenderableType] = [_head(part)]
+def card(part: MessagePart, *, before: MessagePart | None = None, is_over: bool = False) -> RenderableType:
+    """The card. What is long in it is shortened, whatever it says is safe.
+
+    An input that is as it was `before` is left out. `is_over`: the run has ended, and with it what was still to come.
+    """
+    rows: list[RenderableType] = [_head(part, is_over=is_over)]
     given = _input(part)
     if given is not None and (before is None or _input(before) != given):
         rows.append(Marked("│ ", Text(json_words(given), style="dim"), rest="│ ", style="dim"))
@@ -69,11 +73,11 @@ def card(part: MessagePart, *, before: MessagePart | None = None) -> RenderableT
     return Group(*rows)
 
 
-def _head(part: MessagePart) -> Text:
-    state, style = _state(part)
+def _head(part: MessagePart, *, is_over: bool) -> Text:
+    state, style = ("has no outcome", "red") if is_over and part.get("state") in _UNDECIDED else _state(part)
     name, title = tool_name(part), words(part.get("title"))
     shown = f"{title} ({name})" if title else name
-    call = f" (call {words(part.get('toolCallId'))})" if is_waiting(part) else ""
+    call = f" (call {words(part.get('toolCallId'))})" if is_waiting(part) and not is_over else ""
     return Text.assemble("▸ ", (shown, "bold"), "  ", (state, style), (call, "dim"))
 
 
