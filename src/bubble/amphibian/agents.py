@@ -95,7 +95,7 @@ class Cancellable(Protocol):
     """An agent that works elsewhere and is to be told when nobody waits for it any longer."""
 
     async def cancel(self, thread_id: str, session: Session) -> None:
-        """Called beside the unwinding of a call that was interrupted, revoked or shut down. It has five seconds; errors are only logged.
+        """Called when a call was cut off: interrupted, revoked, shut down, or because the server can no longer be told what it says.
 
-        The thread's next `respond` waits for it.
+        It runs beside the unwinding of the call and has five seconds; errors are only logged. The thread's next `respond` waits for it.
         """

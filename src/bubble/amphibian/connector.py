@@ -69,12 +69,21 @@ class Connector:
             receipt=self._receipts.note,
         )
         self._seats: dict[str, _Seat] = {}
+        self._news = asyncio.Event()
         self._failure: asyncio.Future[None] | None = None
 
     @property
     def drivers(self) -> Mapping[str, ThreadDriver]:
         """The drivers at work, by thread."""
         return {thread_id: seat.driver for thread_id, seat in self._seats.items()}
+
+    async def attended(self, thread_id: str) -> ThreadDriver:
+        """The driver of a thread, once it follows it."""
+        while (seat := self._seats.get(thread_id)) is None:
+            self._news.clear()
+            await self._news.wait()
+        await seat.driver.live.wait()
+        return seat.driver
 
     async def run(self, *, stop: asyncio.Event, on_ready: Callable[[], None] = lambda: None) -> None:
         """Attends to the threads until `stop` is set or the task is cancelled; then everything under way is ended within 10 seconds.
@@ -134,6 +143,7 @@ class Connector:
         driver = ThreadDriver(thread_id, self._services)
         task = asyncio.create_task(_drive(driver, None if after is None else after.task))
         self._seats[thread_id] = _Seat(driver, task)
+        self._news.set()
         task.add_done_callback(lambda ended: self._ended(thread_id, ended))
 
     def _ended(self, thread_id: str, task: asyncio.Task[None]) -> None:

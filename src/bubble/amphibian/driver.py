@@ -30,21 +30,17 @@ _logger = logging.getLogger("bubble.amphibian")
 
 
 class ThreadDriver:
-    """`await run()` in a task; `end` it from anywhere."""
+    """`await run()` in a task; `end` it from anywhere. `live` is set while it follows the thread."""
 
     def __init__(self, thread_id: str, services: DriverServices) -> None:
         self.thread_id = thread_id
+        self.live = asyncio.Event()
         self._services = services
         self._key = ThreadKey(server=services.bubble.base_url, principal_id=services.own_id, thread_id=thread_id)
         self._ending: AbortReason | None = None
         self._ends = asyncio.Event()
         self._life: Life | None = None
         self._living: asyncio.Task[None] | None = None
-
-    @property
-    def is_live(self) -> bool:
-        """Whether it follows the thread now."""
-        return self._life is not None and self._life.is_live.is_set()
 
     @property
     def has_ended(self) -> bool:
@@ -89,11 +85,12 @@ class ThreadDriver:
 
     async def _live(self) -> None:
         """One life. Raises what it failed with; returns where it was ended."""
-        life = self._life = Life(self._key, self._services)
+        life = self._life = Life(self._key, self._services, live=self.live)
         living = self._living = asyncio.create_task(life.run())
         try:
             await asyncio.wait({living, life.failed}, return_when=asyncio.FIRST_COMPLETED)
         finally:
+            self.live.clear()
             living.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait({living})

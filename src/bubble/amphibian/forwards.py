@@ -10,6 +10,7 @@ from typing import Final
 from bubble.amphibian.agents import Agent, Cancellable
 from bubble.amphibian.forward import AbortReason, Forward
 from bubble.amphibian.sessions import Session
+from bubble.protocol.errors import BubbleError
 from bubble.protocol.events import SequencedEvent
 
 __all__ = ["Forwards"]
@@ -29,6 +30,7 @@ class Forwards:
         self._on_failure = on_failure
         self._tasks: set[asyncio.Task[None]] = set()
         self._in_hand: set[Forward] = set()
+        self._told: set[Forward] = set()
         self._tellings: set[asyncio.Task[None]] = set()
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
@@ -43,8 +45,13 @@ class Forwards:
         self._in_hand.add(forward)
         try:
             return await forward.carry_out(starts=starts)
+        except BubbleError:  # nobody gets to read what the agent says now, whether or not it has noticed itself
+            if forward.agent_task is not None:
+                self._start_to_tell(forward)
+            raise
         finally:
             self._in_hand.discard(forward)
+            self._told.discard(forward)
 
     def abort_run(self, run_id: str, reason: AbortReason) -> None:
         """Aborts the forward that answers in this run, if there is one."""
@@ -66,8 +73,10 @@ class Forwards:
         self.is_closed = True
         for forward in tuple(self._in_hand):
             self._abort(forward, reason)
-        if self._tasks:
-            await asyncio.wait(self._tasks, timeout=within)
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + within
+        while self._tasks and clock() < deadline:  # what ends may leave the agent to be told
+            await asyncio.wait(self._tasks, timeout=deadline - clock())
         for task in self._tasks:
             task.cancel()
         if self._tasks:
@@ -77,7 +86,12 @@ class Forwards:
         return [forward for forward in self._in_hand if forward.reply.run_id == run_id]
 
     def _abort(self, forward: Forward, reason: AbortReason) -> None:
-        if forward.abort(reason) and isinstance(self._agent, Cancellable):
+        if forward.abort(reason):
+            self._start_to_tell(forward)
+
+    def _start_to_tell(self, forward: Forward) -> None:
+        if isinstance(self._agent, Cancellable) and forward not in self._told:
+            self._told.add(forward)
             telling = self.spawn(self._tell(self._agent))
             self._tellings.add(telling)
             telling.add_done_callback(self._tellings.discard)

@@ -51,12 +51,12 @@ class DriverServices:
 
 
 class Life:
-    """`await run()` in a task while nothing is in `failed`, then `close`. It is the relay's `ThreadPort`."""
+    """`await run()` in a task while nothing is in `failed`, then `close`. It sets `live` once it follows. It is a `ThreadPort`."""
 
-    def __init__(self, key: ThreadKey, services: DriverServices) -> None:
+    def __init__(self, key: ThreadKey, services: DriverServices, *, live: asyncio.Event) -> None:
         self.relay: ThreadRelay | None = None
         self.failed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.is_live = asyncio.Event()
+        self._live = live
         self._key = key
         self._thread_id = key.thread_id
         self._services = services
@@ -120,7 +120,7 @@ class Life:
     async def _follow(self, relay: ThreadRelay, *, from_seq: int) -> None:
         bubble, receipt = self._services.bubble, self._services.receipt
         async with bubble.subscribe_thread(self._thread_id, from_seq=from_seq, unknown="keep") as events:
-            self.is_live.set()
+            self._live.set()
             receipt(self._thread_id, from_seq - 1)
             async for stored in events:
                 relay.handle_event(stored)
