@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
+from itertools import zip_longest
 from random import Random
 from typing import Any
 
@@ -304,6 +305,20 @@ def test_whether_a_chunk_would_change_a_part_is_known_beforehand() -> None:
             assert (emits and len(reducer.parts()) == before) == expected, chunk
             seen.add((kind, expected))
     assert len(seen) == 2 * 10
+
+
+@pytest.mark.requirement("TA-R-13")
+def test_the_part_that_a_chunk_changes_is_known_afterwards() -> None:
+    random = Random(13)  # noqa: S311 - a test's dice
+    for _ in range(300):
+        reducer = MessageReducer()
+        assert reducer.changed_part == -1
+        for chunk in random_chunks(random, 25, failing=0):
+            before = reducer.parts()
+            reducer.apply(chunk)
+            after = reducer.parts()
+            pairs = enumerate(zip_longest(before, after)) if chunk["type"] != "start" else ()
+            assert {place for place, (old, new) in pairs if old != new} <= {reducer.changed_part}
 
 
 @pytest.mark.requirement("TA-R-13")

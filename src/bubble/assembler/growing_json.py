@@ -20,20 +20,20 @@ from msgspec import UNSET, UnsetType
 
 from bubble.assembler.json_repair import Repair
 from bubble.assembler.json_scanner import JSONScanner
-from bubble.assembler.text import GrowingText
+from bubble.assembler.text import MANY, GrowingText, Pieces, joined
 from bubble.protocol.jsontext import JSONValue
 
 __all__ = ["GrowingJson"]
 
 
 class GrowingJson:
-    """JSON text that grows by `append`. The text is read when its value is asked for."""
+    """JSON text that grows by `append`. It is read when its value is asked for, or when much has gathered."""
 
     __slots__ = ("_ahead", "_repaired", "_text", "_unread")
 
     def __init__(self) -> None:
         self._text = GrowingText()
-        self._unread: list[str] = []
+        self._unread: list[str] = []  # what has not been read
         self._ahead: JSONScanner | None = None  # many an input comes without a delta
         self._repaired: _Repaired | None = None
 
@@ -41,6 +41,8 @@ class GrowingJson:
         """Adds to the text."""
         self._text.append(piece)
         self._unread.append(piece)
+        if len(self._unread) == MANY:
+            self._read()
 
     def text(self) -> str:
         """All of the text."""
@@ -56,11 +58,11 @@ class GrowingJson:
 
     def _read(self) -> JSONScanner:
         ahead = self._ahead = self._ahead or JSONScanner()
-        unread, self._unread = self._unread, []
-        for piece in unread:
-            ahead.feed(piece)
-            if self._repaired is not None and not (ahead.is_dead and self._repaired.is_hopeless):
-                self._repaired.feed(piece)
+        piece = joined("".join(self._unread))
+        self._unread.clear()
+        ahead.feed(piece)
+        if self._repaired is not None and not (ahead.is_dead and self._repaired.is_hopeless):
+            self._repaired.feed(piece)
         if ahead.is_quirky and self._repaired is None:
             self._repaired = _Repaired()
             self._repaired.feed(self._text.text())
@@ -76,7 +78,7 @@ class _Repaired:
         self._repair = Repair()
         self._behind = JSONScanner()
         self._kept = 0  # characters that `_behind` has read
-        self._waiting: list[str] = []  # what it has not
+        self._waiting = Pieces()  # what it has not
 
     @property
     def is_hopeless(self) -> bool:
@@ -86,18 +88,11 @@ class _Repaired:
     def feed(self, piece: str) -> None:
         self._waiting.append(piece)
         self._repair.feed(piece)
-        if self._repair.kept > self._kept:
-            self._catch_up(self._repair.kept - self._kept)
+        if (count := self._repair.kept - self._kept) > 0:
+            waiting, self._waiting = self._waiting.text(), Pieces()
+            self._behind.feed(joined(waiting[:count]))
+            self._waiting.append(waiting[count:])
             self._kept = self._repair.kept
-
-    def _catch_up(self, count: int) -> None:
-        """Only the last piece can be kept in part: otherwise the repair would not have waited for it."""
-        *before, last = self._waiting
-        for piece in before:
-            self._behind.feed(piece)
-            count -= len(piece)
-        self._behind.feed(last[:count])
-        self._waiting = [last[count:]]
 
     def value(self) -> JSONValue | UnsetType:
         closers = self._behind.closers()

@@ -6,11 +6,15 @@ A delta costs its own length. Pieces are put together when somebody looks, and t
 from __future__ import annotations
 
 import re
+from typing import Final
 
 from bubble.assembler.fields import Part
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["GrowingText", "TextBlock", "joined"]
+__all__ = ["MANY", "GrowingText", "Pieces", "TextBlock", "joined"]
+
+MANY: Final = 1_024
+"""Pieces that may wait until they are gathered."""
 
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 _FIRST_HIGH, _FIRST_LOW, _PAST_LOW = 0xD800, 0xDC00, 0xE000
@@ -23,17 +27,44 @@ def joined(text: str) -> str:
     return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
-class GrowingText:
-    """A string made of pieces.
+class Pieces:
+    """A string made of pieces, as it was given. Many short pieces cost much more memory than what they say, so they are gathered."""
 
-    The original counts in UTF-16 units: a high surrogate at the end of one piece and a low one at the beginning of the next are one
-    character. Pieces must not have such pairs within them, see `joined`.
+    __slots__ = ("_gathered", "_recent")
+
+    def __init__(self) -> None:
+        self._gathered: list[str] = []
+        self._recent: list[str] = []
+
+    def append(self, piece: str) -> None:
+        """Adds `piece` at the end."""
+        self._recent.append(piece)
+        if len(self._recent) == MANY:
+            self._gathered.append("".join(self._recent))
+            self._recent.clear()
+
+    def pop(self) -> str:
+        """Takes the last piece away again, or the last that were gathered."""
+        return (self._recent or self._gathered).pop()
+
+    def text(self) -> str:
+        """All of it, from now on one piece."""
+        if self._recent or len(self._gathered) > 1:
+            self._gathered[:] = ("".join((*self._gathered, *self._recent)),)
+            self._recent.clear()
+        return self._gathered[0] if self._gathered else ""
+
+
+class GrowingText:
+    """A string of UTF-16 units, as JavaScript counts: halves of a character that meet where two pieces do become the character.
+
+    Only the border is looked at: within a piece there must be no such halves, see `joined`.
     """
 
     __slots__ = ("_halved", "_pieces")
 
     def __init__(self) -> None:
-        self._pieces: list[str] = []
+        self._pieces = Pieces()
         self._halved = False  # the text ends with a high surrogate
 
     def append(self, piece: str) -> None:
@@ -41,21 +72,13 @@ class GrowingText:
         if not piece:
             return
         if self._halved and _FIRST_LOW <= ord(piece[0]) < _PAST_LOW:
-            piece = self._join(piece)
+            piece = joined(self._pieces.pop() + piece)
         self._halved = not piece.isascii() and _FIRST_HIGH <= ord(piece[-1]) < _FIRST_LOW
         self._pieces.append(piece)
 
     def text(self) -> str:
         """All of it."""
-        pieces = self._pieces
-        if len(pieces) > 1:
-            pieces[:] = ("".join(pieces),)
-        return pieces[0] if pieces else ""
-
-    def _join(self, piece: str) -> str:
-        last = self._pieces[-1]
-        self._pieces[-1] = last[:-1]
-        return joined(last[-1] + piece[0]) + piece[1:]
+        return self._pieces.text()
 
 
 class TextBlock:
