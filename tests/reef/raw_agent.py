@@ -152,7 +152,9 @@ async def raw_agent(
     answer: Callable[[Asked], Answer], *, binding: str = "HTTP+JSON", generation: str = "1.0", **card: object
 ) -> AsyncIterator[RawAgent]:
     """An agent for as long as the block lasts. Further keywords are further members of the card."""
-    listening = socket.create_server(("127.0.0.1", 0))
+    # By its protocol too: a socket that does not know that it is TCP's keeps Nagle's delay.
+    listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listening.bind(("127.0.0.1", 0))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     interface = {"url": url, "protocolBinding": binding, "protocolVersion": generation}
     agent = RawAgent(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -88,7 +89,12 @@ def _keys_of(model: type[ConnectorConfig]) -> Iterator[_Key]:
 
 
 def _variable(name: str, key: _Key) -> str:
-    return f"{variable_prefix(name)}{to_snake(key.section)}_{to_snake(key.name)}".upper()
+    return f"{variable_prefix(name)}{_snake(key.section)}_{_snake(key.name)}".upper()
+
+
+def _snake(name: str) -> str:
+    # Pydantic's own would make a_2_a of a2a.
+    return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name)
 
 
 def _read(file: Path) -> dict[str, object]:

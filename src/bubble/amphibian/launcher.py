@@ -21,9 +21,10 @@ from bubble.amphibian.store import MEMORY, AmphibianStore
 from bubble.client import BubbleConnection
 from bubble.protocol.errors import BubbleError
 
-__all__ = ["default_store_path", "host", "launch", "run_until_signalled"]
+__all__ = ["default_store_path", "host", "launch", "run_until_signalled", "store_path"]
 
 _LAST_SECONDS: Final = 9.8
+_LOOSE_ENDS_SECONDS: Final = 1.0
 _FAILED: Final = 1
 
 
@@ -46,7 +47,7 @@ async def launch(
     Raises `BubbleError`: where the store cannot be used, the server is out of reach, or the token is refused or another principal's.
     """
     async with (
-        await AmphibianStore.open(_store_path(config, name)) as store,
+        await AmphibianStore.open(store_path(config, name)) as store,
         BubbleConnection(config.bubble.url, token=config.bubble.token.get_secret_value()) as bubble,
     ):
         connector = Connector(
@@ -60,36 +61,62 @@ async def launch(
         await connector.run(stop=stop, on_ready=on_ready)
 
 
-def _store_path(config: ConnectorConfig, name: str) -> str:
+def store_path(config: ConnectorConfig, name: str) -> str:
+    """Where the connector `name` keeps its store, or `:memory:`."""
     if config.store.path == MEMORY:
         return MEMORY
     return str(Path(config.store.path).expanduser() if config.store.path else default_store_path(name))
 
 
 def run_until_signalled(work: Callable[[asyncio.Event], Coroutine[object, object, None]]) -> None:
-    """Runs `work` in an event loop of its own; SIGTERM and SIGINT set the event that it is given.
-
-    Ten seconds after the first signal, or at the second one, the process ends in any case, whatever an agent still does.
+    """Runs `work` in an event loop of its own; SIGTERM and SIGINT set the event that it is given. For programs: it ends the process in any
+    case, ten seconds after the first signal, at the second one, or a second after `work` if an agent still does not leave.
     """
-    asyncio.run(_with_signals(work))
+    last = _LastResort()
+    try:
+        asyncio.run(_with_signals(work, last))
+    finally:
+        last.cancel()
 
 
-async def _with_signals(work: Callable[[asyncio.Event], Coroutine[object, object, None]]) -> None:
+class _LastResort:
+    """Ends the process: an event loop does not close before its last task has ended, and an agent's may never."""
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def within(self, seconds: float, *, code: int) -> None:
+        """Ends it after so many seconds, with this code, unless `cancel` comes before."""
+        self.cancel()
+        self._timer = threading.Timer(seconds, os._exit, [code])
+        self._timer.daemon = True
+        self._timer.start()
+
+    def cancel(self) -> None:
+        """Lets it live."""
+        if self._timer is not None:
+            self._timer.cancel()
+
+
+async def _with_signals(work: Callable[[asyncio.Event], Coroutine[object, object, None]], last: _LastResort) -> None:
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
+
+    def signalled(number: int) -> None:
+        if stop.is_set():
+            os._exit(128 + number)
+        stop.set()
+        last.within(_LAST_SECONDS, code=_FAILED)
+
     with suppress(NotImplementedError):  # Windows: Ctrl-C cancels, which ends everything as well
         for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, _signalled, stop, number)
-    await work(stop)
-
-
-def _signalled(stop: asyncio.Event, number: int) -> None:
-    if stop.is_set():
-        os._exit(128 + number)
-    stop.set()
-    last = threading.Timer(_LAST_SECONDS, os._exit, [_FAILED])
-    last.daemon = True
-    last.start()
+            loop.add_signal_handler(number, signalled, number)
+    code = _FAILED
+    try:
+        await work(stop)
+        code = 0
+    finally:
+        last.within(_LOOSE_ENDS_SECONDS, code=code)
 
 
 def host(agent: Agent, *, name: str, config: Path | str | None = None, max_bot_turns: int = 8) -> None:
@@ -98,7 +125,8 @@ def host(agent: Agent, *, name: str, config: Path | str | None = None, max_bot_t
     `config` is a TOML file; without it, the variables `BUBBLE_<NAME>_…` say all. Exits with status 2 for a wrong configuration, with 1 for
     what else keeps it from working.
     """
-    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s: %(message)s")
+    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    logging.getLogger("bubble").setLevel(logging.INFO)
     try:
         file = None if config is None else Path(config)
         chosen = read_config(ConnectorConfig, name=name, file=file, environ=os.environ)

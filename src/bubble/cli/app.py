@@ -41,6 +41,8 @@ class Entry:
 COMMANDS: Final = (
     Entry("serve", "serve:app", _RUN, "Start a server that stays."),
     Entry("demo", "demo:app", _RUN, "See it work: people, a bot that streams, a reader that resumes."),
+    Entry("reef", "reef:app", _RUN, "Let an A2A agent take part, as a bot."),
+    Entry("mock-agent", "mock_agent:app", _RUN, "Run a small A2A agent to try reef with."),
     Entry("config", "config:app", _RUN, "Show the settings in effect and where each comes from."),
     Entry("doctor", "doctor:app", _RUN, "Find out what is wrong with this installation or its server."),
     Entry("bench", "bench:app", _RUN, "Measure this machine with a server of its own."),

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from bubble.cli.profiles import Target
     from bubble.server.settings import Settings
 
-__all__ = ["Finding", "local_findings", "server_findings"]
+__all__ = ["Finding", "State", "local_findings", "server_findings"]
 
 State = Literal["ok", "warning", "failed", "skipped"]
 _PROTOCOL: Final = "1"

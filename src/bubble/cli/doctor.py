@@ -11,6 +11,7 @@ from bubble.cli.failures import UsageProblem
 from bubble.cli.options import ConfigOption, DataOption, HostOption, PortOption, StoreOption, settings
 from bubble.cli.output import JsonOption, say, write_json
 from bubble.cli.profiles import ProfileOption, resolve_target
+from bubble.cli.reef import ReefConfigOption, reef_config
 from bubble.cli.remote import run_async
 
 if TYPE_CHECKING:
@@ -30,8 +31,9 @@ _MARKS: Final = {
 }
 
 
-@app.command()
+@app.callback(invoke_without_command=True)
 def doctor(
+    context: typer.Context,
     *,
     config: ConfigOption = None,
     data: DataOption = None,
@@ -42,10 +44,24 @@ def doctor(
     profile: ProfileOption = None,
 ) -> None:
     """Look at this installation and at the server you are logged in to; exit code 1 if something is wrong."""
+    if context.invoked_subcommand is not None:
+        return
     findings = [
         *_local(config=config, data=data, store=store, host=host, port=port),
         *_remote(profile),
     ]
+    _show(findings, as_json=as_json)
+
+
+@app.command("reef", help="Look at a reef: its agent's card, how it is spoken to, the bot's identity, the store.")
+def doctor_reef(*, config: ReefConfigOption = None, as_json: JsonOption = False) -> None:
+    """The same for a reef."""
+    from bubble.cli.reef_checks import reef_findings
+
+    _show(run_async(reef_findings(reef_config(config))), as_json=as_json)
+
+
+def _show(findings: list[Finding], *, as_json: bool) -> None:
     if as_json:
         write_json([{"check": each.check, "state": each.state, "sentence": each.sentence} for each in findings])
     else:

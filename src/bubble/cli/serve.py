@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
-import sys
-import threading
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,6 +19,7 @@ from bubble.cli.options import (
     settings,
 )
 from bubble.cli.output import note, say, write_json
+from bubble.cli.stdin import UntilStdinEndsOption, stop_when_stdin_ends
 
 if TYPE_CHECKING:
     from bubble.server.running import Started
@@ -45,12 +43,7 @@ def serve(
     as_json: Annotated[
         bool, typer.Option("--json", help="One line of JSON instead of the welcome, once it listens.")
     ] = False,
-    until_stdin_ends: Annotated[
-        bool,
-        typer.Option(
-            "--until-stdin-ends", help="Stop when standard input ends: with the program that started this one."
-        ),
-    ] = False,
+    until_stdin_ends: UntilStdinEndsOption = False,
 ) -> None:
     """Start a server that stays until Ctrl-C or SIGTERM. The data survives; the first start prints a login link and a token.
 
@@ -60,7 +53,7 @@ def serve(
         config=config, data=data, store=store, host=host, port=port, public_url=public_url, insecure=insecure
     )
     if until_stdin_ends:
-        threading.Thread(target=_stop_when_stdin_ends, name="stdin", daemon=True).start()
+        stop_when_stdin_ends()
     _run(chosen, as_json=as_json)
 
 
@@ -115,10 +108,3 @@ def _where_data_is(chosen: Settings) -> str:
     if chosen.store is None:
         return str(chosen.data.absolute())
     return "in memory only, gone when it stops" if chosen.store == "memory:" else chosen.store
-
-
-def _stop_when_stdin_ends() -> None:
-    # Not through `sys.stdin`: a thread that holds its lock when the interpreter ends would abort the process.
-    while os.read(sys.stdin.fileno(), 4096):
-        pass
-    os.kill(os.getpid(), signal.SIGTERM)
