@@ -4,9 +4,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 KILLS ?= 1000
+PEERS := a2a03 adk
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test fast lint format types bench faults dist lock clean
+.PHONY: help demo test fast lint format types peers bench faults dist lock clean
 
 help:  ## what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 10
@@ -14,7 +15,7 @@ help:  ## what can be made
 demo: $(VENV)/.base  ## see it work: a server, two people, a bot that streams, a reader that resumes
 	$(BIN)/bubble demo
 
-test: lint types  ## everything that CI checks
+test: lint types peers  ## everything that CI checks
 	$(BIN)/python -m pytest
 
 fast: $(VENV)/.dev  ## the tests that take moments
@@ -30,6 +31,8 @@ format: $(VENV)/.dev  ## put the style right where a program can
 
 types: $(VENV)/.dev  ## static types, strict
 	$(BIN)/mypy src tests $(wildcard bench)
+
+peers: $(PEERS:%=$(VENV)/peers/%/.done)  ## environments of their own for the agents that tests talk to
 
 bench: $(VENV)/.dev  ## the figures
 	$(BIN)/python -m bench
@@ -49,6 +52,7 @@ lock: $(VENV)/.base  ## choose the newest versions that pyproject.toml allows, w
 	$(COMPILE) --all-extras --group dev -o requirements/dev.lock pyproject.toml
 	$(COMPILE) -c requirements/dev.lock --group pyproject.toml:build -o requirements/build.lock
 	$(COMPILE) -c requirements/dev.lock -o requirements/base.lock pyproject.toml
+	for peer in $(PEERS); do $(COMPILE) -o requirements/peers/$$peer.lock requirements/peers/$$peer.in || exit; done
 
 clean:  ## remove what was made here, the environment too
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
@@ -64,4 +68,11 @@ $(VENV)/.base: requirements/base.lock requirements/build.lock pyproject.toml
 
 $(VENV)/.dev: $(VENV)/.base requirements/dev.lock
 	$(PIP) install --require-hashes -r requirements/dev.lock
+	@touch $@
+
+# Agents with other versions of what is in the environment above, which only tests start.
+
+$(VENV)/peers/%/.done: requirements/peers/%.lock
+	@scripts/make-venv $(@D) $(PYTHON)
+	$(@D)/bin/python -m pip --disable-pip-version-check --quiet install --require-hashes -r $<
 	@touch $@

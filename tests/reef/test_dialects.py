@@ -265,7 +265,8 @@ def test_an_error_within_a_stream_over_http_is_told(key: tuple[str, str], error:
 def test_what_nobody_knows_yet_is_passed_over_and_what_is_no_object_is_not(key: tuple[str, str]) -> None:
     assert dialect(*key).read({"result": {"kind": "news"}}) is None
     assert dialect(*key).read({"result": 3}) is None
-    for payload in (3, "text", None, []):
+    nothing: list[JSONValue] = [3, "text", None, []]
+    for payload in nothing:
         with pytest.raises(Broken):
             dialect(*key).read(payload)
 
