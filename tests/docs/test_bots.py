@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import pytest
 
-from bubble.cli.messages import message_run
 from bubble.client import BubbleConnection, ThreadSubscription
 from bubble.protocol.jsontext import JSONValue
 from tests.docs.conftest import Desk, desk_in
@@ -55,8 +54,7 @@ class Conversation:
 
     async def say(self, text: str) -> int:
         """Says something; the seq with which it ends."""
-        stored = await self.bubble.append_events(self.thread_id, message_run("admin", text))
-        return stored[-1].seq
+        return (await self.bubble.send_message(self.thread_id, text)).finished_seq
 
     async def next(self, kind: str, run_id: str) -> dict[str, JSONValue]:
         """The next event of this kind in this run."""

@@ -32,10 +32,11 @@ def demo(
     ] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """A fresh server in a temporary directory, one thread, two people and a bot that streams recorded replies.
+    """A fresh server in a temporary directory, one thread, two people and a bot that streams.
 
-    One person follows live over a WebSocket. The other leaves in the middle of a reply and resumes by her cursor. In the end the log and
-    what both got are compared, event by event and byte by byte; exit code 1 if anything was lost, doubled or out of order.
+    The bot gives recorded replies, asks for consent before it calls a tool, and is stopped in the middle of a sentence. One person follows
+    live over a WebSocket. The other leaves in the middle of a reply and resumes by her cursor. In the end the log and what both got are
+    compared, event by event and byte by byte, and the messages with what the log makes; exit code 1 if anything is not as it must be.
     """
     live = stdout_console().is_terminal and not check and not as_json
     start = time.monotonic()
@@ -73,10 +74,9 @@ async def _show(play: Play) -> Sequence[Claim]:
 
 
 def _tell(play: Play, claims: Sequence[Claim], *, live: bool) -> None:
-    from bubble.demo.view import show_claims, transcript_lines
+    from bubble.demo.view import show_claims, tell
 
     if not live:
-        for line in transcript_lines(play.scene.transcript.runs):
-            say(line)
+        tell(play.scene.messages, stdout_console())
     say("")
     show_claims(claims, stdout_console())

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
+from collections.abc import Callable
 
 from bubble.protocol.events import MessagePart, RunFinished, SequencedEvent
+from bubble.protocol.jsontext import load_json
 
 __all__ = ["Cues"]
 
 
 class Cues:
-    """Counts `chunks` and finished `replies` of the bot as a reader sees them."""
+    """Of each run of the bot, as a reader sees it: how many `chunks`, for which call it `asks` consent, whether it is `over`."""
 
     def __init__(self, bot: str) -> None:
-        self.chunks = 0
-        self.replies = 0
+        self.chunks: Counter[str] = Counter()
+        self.asks: dict[str, str] = {}
+        self.over: set[str] = set()
         self._bot = bot
         self._change = asyncio.Event()
 
@@ -22,21 +26,16 @@ class Cues:
         """The next event that the reader got."""
         event = stored.event
         if isinstance(event, MessagePart) and event.principal_id == self._bot:
-            self.chunks += 1
+            self.chunks[event.run_id] += 1
+            chunk = load_json(bytes(event.part))
+            if isinstance(chunk, dict) and chunk.get("type") == "tool-approval-request":
+                self.asks.setdefault(event.run_id, str(chunk["toolCallId"]))
         elif isinstance(event, RunFinished) and event.principal_id == self._bot:
-            self.replies += 1
+            self.over.add(event.run_id)
         self._change.set()
 
-    async def chunks_are(self, count: int) -> None:
-        """Returns once the reader has seen so many chunks."""
-        while self.chunks < count:
-            await self._wait()
-
-    async def replies_are(self, count: int) -> None:
-        """Returns once the reader has seen so many finished replies."""
-        while self.replies < count:
-            await self._wait()
-
-    async def _wait(self) -> None:
-        self._change.clear()
-        await self._change.wait()
+    async def until(self, holds: Callable[[Cues], bool]) -> None:
+        """Returns once it holds."""
+        while not holds(self):
+            self._change.clear()
+            await self._change.wait()

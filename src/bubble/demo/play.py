@@ -1,9 +1,9 @@
 """The play: two people and a bot on one thread of a real server, each with a connection of its own.
 
-*Theory of operation.* The bot follows the thread like everybody else and answers each finished run of a person with recorded replies. Ada
-follows from the first event to the last. Grace follows too, leaves in the middle of the long reply, notes her place as her cursor on the
-server, and later resumes after it while the bot is still streaming. Nobody guesses at times: who has to wait for something, waits for a
-cue that is given when Ada or Grace gets the event in question.
+*Theory of operation.* The bot (`bot.Echo`) follows the thread like everybody else and acts upon what people say. Ada follows from the first
+event to the last, once as events and once as messages. Grace follows too, leaves in the middle of the long reply, notes her place as her
+cursor on the server, and later resumes after it while the bot is still streaming. Nobody guesses at times: who has to wait for something,
+waits for a cue that is given when Ada or Grace gets the event in question.
 """
 
 from __future__ import annotations
@@ -13,26 +13,42 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Final
 
-from msgspec import Raw
-
-from bubble.cli.messages import message_run
 from bubble.client import BubbleConnection
+from bubble.demo.assembled import prove_messages
+from bubble.demo.bot import HOLDS_AT, Echo
 from bubble.demo.cues import Cues
 from bubble.demo.proof import Claim, prove_readers, prove_replies
 from bubble.demo.recordings import recording
 from bubble.demo.scene import Scene
-from bubble.demo.script import ADA, BOT, CAST, GRACE, SCRIPT, TITLE, Line, all_replies
-from bubble.protocol.events import RunFinished
+from bubble.demo.script import (
+    ADA,
+    BOT,
+    CAST,
+    COUNT,
+    GRACE,
+    LONG_REPLY,
+    REFUND,
+    SCRIPT,
+    TITLE,
+    Line,
+    all_replies,
+    bot_runs,
+    run_of_reply,
+)
+from bubble.protocol.events import RunInterruptRequested, ToolCallApproval
 
 __all__ = ["Play"]
 
+_LONG_RUN: Final = run_of_reply(LONG_REPLY)
 # How much of the long reply Grace has seen when she leaves, and Ada when Grace comes back; the bot goes on meanwhile.
-_LEAVES_AFTER: Final = 0.35
-_RETURNS_AFTER: Final = 0.7
+_LEAVES_AFTER: Final = int(len(recording(LONG_REPLY)) * 0.35)
+_RETURNS_AFTER: Final = int(len(recording(LONG_REPLY)) * HOLDS_AT)
+# How far the bot has counted when Ada has heard enough.
+_COUNTED: Final = 12
 
 
 class Play:
-    """One performance on the server at `url`. `pace` scales the pauses between chunks: 1 to watch it, 0 to check it."""
+    """One performance on the server at `url`. `pace` scales the pauses of the bot: 1 to watch it, 0 to check it."""
 
     def __init__(self, url: str, admin_token: str, *, pace: float = 1.0) -> None:
         self.scene = Scene()
@@ -57,10 +73,12 @@ class Play:
                 title=TITLE, participants={GRACE.principal_id: "participant", BOT.principal_id: "participant"}
             )
             self._thread_id = thread.thread_id
+            echo = Echo(bot, self._thread_id, pace=self._pace, may_go_on=self._grace_has_left)
             async with asyncio.TaskGroup() as tasks:
                 tasks.create_task(self._ada_follows(ada))
+                tasks.create_task(self._ada_reads_messages(ada))
                 tasks.create_task(self._grace_follows(grace))
-                tasks.create_task(self._bot_answers(bot))
+                tasks.create_task(echo.perform())
                 tasks.create_task(self._people_talk({ADA.principal_id: ada, GRACE.principal_id: grace}))
             self.scene.stage = "Everybody has everything."
             return await self._prove(ada)
@@ -91,72 +109,69 @@ class Play:
             reader.presence = "live"
             async for event in events:
                 reader.take(event)
-                self.scene.transcript.apply(event)
                 self._ada_saw.note(event)
-                if self._ada_saw.replies == len(all_replies()):
+                if _is_all(self._ada_saw):
                     break
         reader.presence = "done"
 
+    async def _ada_reads_messages(self, ada: BubbleConnection) -> None:
+        async with ada.follow_messages(self._thread_id) as updates:
+            async for update in updates:
+                self.scene.take(update)
+                last = [each for each in update.messages if each["id"] == bot_runs()[-1]]
+                if last and last[0]["metadata"]["bubble"]["status"] == "finished":
+                    return
+
     async def _grace_follows(self, grace: BubbleConnection) -> None:
-        await self._grace_reads(grace, from_seq=1, leaves_after=self._chunks_until(_LEAVES_AFTER))
+        await self._grace_reads(grace, from_seq=1, is_coming_back=False)
         reader = self.scene.readers[GRACE.principal_id]
         reader.presence, reader.left_at = "away", await grace.advance_cursor(self._thread_id, reader.seq)
         self.scene.stage = "Grace has left; the bot goes on without her."
-        await self._ada_saw.chunks_are(self._chunks_until(_RETURNS_AFTER))
+        await self._ada_saw.until(lambda saw: saw.chunks[_LONG_RUN] >= _RETURNS_AFTER)
         self.scene.stage = "Grace is back and goes on after her cursor, while the bot still streams."
         place = await grace.get_cursor(self._thread_id)
-        await self._grace_reads(grace, from_seq=place + 1, leaves_after=None)
+        await self._grace_reads(grace, from_seq=place + 1, is_coming_back=True)
         reader.presence = "done"
 
-    async def _grace_reads(self, grace: BubbleConnection, *, from_seq: int, leaves_after: int | None) -> None:
+    async def _grace_reads(self, grace: BubbleConnection, *, from_seq: int, is_coming_back: bool) -> None:
         reader = self.scene.readers[GRACE.principal_id]
         async with grace.subscribe_thread(self._thread_id, from_seq=from_seq) as events:
             reader.resumed(events.through_seq)
             async for event in events:
                 reader.take(event)
                 self._grace_saw.note(event)
-                if self._grace_saw.chunks == leaves_after or self._grace_saw.replies == len(all_replies()):
+                if _is_all(self._grace_saw) or (
+                    not is_coming_back and self._grace_saw.chunks[_LONG_RUN] == _LEAVES_AFTER
+                ):
                     break
 
-    def _chunks_until(self, part: float) -> int:
-        # Counted over the whole play: what comes before the long reply, and a part of that.
-        *before, last = (len(recording(name)) for name in all_replies())
-        return sum(before) + int(last * part)
+    async def _grace_has_left(self) -> None:
+        await self._grace_saw.until(lambda saw: saw.chunks[_LONG_RUN] >= _LEAVES_AFTER)
 
-    # --- those who speak --------------------------------------------------------------------------------------------------------
+    # --- people -----------------------------------------------------------------------------------------------------------------
 
     async def _people_talk(self, people: Mapping[str, BubbleConnection]) -> None:
-        replies = 0
         for line in SCRIPT:
             self.scene.stage = f"{line.speaker.display_name} asks, the bot answers token by token."
-            speaker = line.speaker.principal_id
-            await people[speaker].append_events(self._thread_id, message_run(speaker, line.text))
-            replies += len(line.replies)
-            await self._ada_saw.replies_are(replies)
+            await people[line.speaker.principal_id].send_message(self._thread_id, line.text)
+            await self._others_act(line, people)
+            runs = {*map(run_of_reply, line.replies), line.act or run_of_reply(line.replies[-1])}
+            await self._ada_saw.until(lambda saw, runs=runs: runs <= saw.over)  # type: ignore[misc]
 
-    async def _bot_answers(self, bot: BubbleConnection) -> None:
-        lines = iter(SCRIPT)
-        async with bot.subscribe_thread(self._thread_id) as events:
-            async for stored in events:
-                event = stored.event
-                if isinstance(event, RunFinished) and event.principal_id != BOT.principal_id:
-                    line = next(lines)
-                    for name in line.replies:
-                        await self._reply(bot, name, line, snapshot_seq=stored.seq)
-                    if line is SCRIPT[-1]:
-                        return
-
-    async def _reply(self, bot: BubbleConnection, name: str, line: Line, *, snapshot_seq: int) -> None:
-        async with bot.run(self._thread_id, kind="agent_work", snapshot_seq=snapshot_seq) as run:
-            for number, chunk in enumerate(recording(name), start=1):
-                await run.part(Raw(chunk))
-                await asyncio.sleep(line.pause * self._pace)
-                if line.absence and number == self._rest_of_long_reply():
-                    await self._grace_saw.chunks_are(self._chunks_until(_LEAVES_AFTER))
-
-    def _rest_of_long_reply(self) -> int:
-        # Up to here the bot does not wait for anybody; the rest is kept until Grace has left, however fast it all goes.
-        return int(len(recording(SCRIPT[-1].replies[-1])) * _RETURNS_AFTER)
+    async def _others_act(self, line: Line, people: Mapping[str, BubbleConnection]) -> None:
+        if line.act == "refund":
+            await self._ada_saw.until(lambda saw: REFUND in saw.asks)
+            self.scene.stage = "The bot waits for consent; Grace gives it."
+            await asyncio.sleep(self._pace)
+            consent = ToolCallApproval(
+                principal_id=GRACE.principal_id, run_id=REFUND, tool_call_id=self._ada_saw.asks[REFUND], approved=True
+            )
+            await people[GRACE.principal_id].append_event(self._thread_id, consent)
+        elif line.act == "count":
+            await self._ada_saw.until(lambda saw: saw.chunks[COUNT] > _COUNTED)
+            self.scene.stage = "Ada has heard enough and asks the bot to stop."
+            request = RunInterruptRequested(principal_id=ADA.principal_id, run_id=COUNT)
+            await people[ADA.principal_id].append_event(self._thread_id, request)
 
     # --- afterwards -------------------------------------------------------------------------------------------------------------
 
@@ -167,5 +182,13 @@ class Play:
             "Ada, who followed from first to last,": self.scene.readers[ADA.principal_id].seen,
             f"Grace, who left after seq {grace.left_at} and resumed by her cursor,": grace.seen,
         }
-        replies = [recording(name) for name in all_replies()]
-        return [*prove_readers(stored, readers), *prove_replies(stored, replies, by=BOT.principal_id)]
+        replies = {run_of_reply(name): recording(name) for name in all_replies()}
+        return [
+            *prove_readers(stored, readers),
+            *prove_replies(stored, replies),
+            *await prove_messages(stored, self.scene.messages, replies, assembler=ada.assembler.create()),
+        ]
+
+
+def _is_all(saw: Cues) -> bool:
+    return saw.over.issuperset(bot_runs())

@@ -32,37 +32,36 @@ def prove_readers(stored: Sequence[SequencedEvent], readers: Mapping[str, Sequen
     return claims
 
 
-def prove_replies(stored: Sequence[SequencedEvent], replies: Sequence[Sequence[bytes]], *, by: str) -> list[Claim]:
-    """That the finished runs of the bot `by` are the recorded replies, chunk by chunk, to the byte."""
-    runs = parts_of_runs(stored, by=by)
-    chunks = sum(len(reply) for reply in replies)
-    failure = None
-    for number, (reply, run) in enumerate(zip(replies, runs, strict=False), start=1):
-        first = next((at for at, (want, got) in enumerate(zip(reply, run, strict=False)) if want != got), None)
-        if first is not None or len(reply) != len(run):
-            failure = (
-                failure
-                or f"reply {number} differs at chunk {(first if first is not None else min(len(reply), len(run))) + 1}"
-            )
-    if len(runs) != len(replies):
-        failure = f"{len(replies)} replies were sent, {len(runs)} are stored whole"
-    return [
-        Claim.of(f"{len(replies)} replies, {chunks} chunks, are stored as they were recorded, to the byte", failure)
-    ]
+def prove_replies(stored: Sequence[SequencedEvent], replies: Mapping[str, Sequence[bytes]]) -> list[Claim]:
+    """That each run of `replies`, which are recordings by their runs, is stored finished and as it was recorded, to the byte."""
+    runs = parts_of_runs(stored)
+    failures = [_difference_of_reply(run_id, reply, runs.get(run_id)) for run_id, reply in replies.items()]
+    chunks = sum(len(reply) for reply in replies.values())
+    text = f"{len(replies)} replies, {chunks} chunks, are stored as they were recorded, to the byte"
+    return [Claim.of(text, next((failure for failure in failures if failure is not None), None))]
 
 
-def parts_of_runs(stored: Sequence[SequencedEvent], *, by: str) -> list[list[bytes]]:
-    """The parts of each finished run of `by`, in order, as the bytes that are stored."""
+def _difference_of_reply(run_id: str, reply: Sequence[bytes], stored: Sequence[bytes] | None) -> str | None:
+    if stored is None:
+        return f"{run_id} is not stored whole"
+    first = next((at for at, (want, got) in enumerate(zip(reply, stored, strict=False)) if want != got), None)
+    if first is None and len(reply) == len(stored):
+        return None
+    return f"{run_id} differs at chunk {(first if first is not None else min(len(reply), len(stored))) + 1}"
+
+
+def parts_of_runs(stored: Sequence[SequencedEvent]) -> Mapping[str, Sequence[bytes]]:
+    """The parts of each finished run, in order, as the bytes that are stored."""
     open_runs: dict[str, list[bytes]] = {}
-    finished: list[list[bytes]] = []
+    finished: dict[str, list[bytes]] = {}
     for each in stored:
         event = each.event
-        if isinstance(event, RunStarted) and event.principal_id == by:
+        if isinstance(event, RunStarted):
             open_runs[event.run_id] = []
         elif isinstance(event, MessagePart) and event.run_id in open_runs:
             open_runs[event.run_id].append(bytes(event.part))
         elif isinstance(event, RunFinished) and event.run_id in open_runs:
-            finished.append(open_runs.pop(event.run_id))
+            finished[event.run_id] = open_runs.pop(event.run_id)
     return finished
 
 

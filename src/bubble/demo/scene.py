@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from bubble.assembler import BubbleMessage
+from bubble.client import MessagesUpdate
 from bubble.demo.script import ADA, GRACE
-from bubble.demo.transcript import Transcript
 from bubble.protocol.events import SequencedEvent
 
 __all__ = ["Presence", "Reader", "Scene"]
@@ -46,10 +47,21 @@ class Reader:
 
 @dataclass(slots=True)
 class Scene:
-    """`stage` is one line about what happens now; the transcript is what the first reader saw."""
+    """`stage` is one line about what happens now; `messages` is the thread as the first reader sees it, live."""
 
     stage: str = "Starting a server…"
-    transcript: Transcript = field(default_factory=Transcript)
+    messages: Sequence[BubbleMessage] = ()
     readers: Mapping[str, Reader] = field(
         default_factory=lambda: {member.principal_id: Reader(member.display_name) for member in (ADA, GRACE)}
     )
+    _news: dict[str, BubbleMessage] = field(default_factory=dict)
+
+    def take(self, update: MessagesUpdate) -> None:
+        """The next state of the thread's messages."""
+        self.messages = update.messages
+        self._news |= {message["id"]: message for message in update.upserts}
+
+    def news(self) -> Sequence[BubbleMessage]:
+        """The messages that are new or other than they were when this was asked for the last time."""
+        news, self._news = self._news, {}
+        return sorted(news.values(), key=lambda message: message["metadata"]["bubble"]["firstSeq"])

@@ -1,4 +1,4 @@
-"""The play in a terminal: the conversation as it grows, and the two who follow it."""
+"""The play in a terminal: the conversation as it grows, below it the two who follow it; or told when it is over."""
 
 from __future__ import annotations
 
@@ -6,73 +6,63 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.panel import Panel
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from bubble.cli.output import plain
+from bubble.assembler import BubbleMessage
+from bubble.cli.conversation import Conversation, Screen
+from bubble.cli.conversation.layout import Marked
 from bubble.demo.proof import Claim
 from bubble.demo.scene import Reader, Scene
-from bubble.demo.script import CAST, TITLE
-from bubble.demo.transcript import Block, Said
+from bubble.demo.script import LONG_REPLY, run_of_reply
 
-__all__ = ["render", "show_claims", "show_until", "transcript_lines"]
+__all__ = ["abridged", "show_claims", "show_until", "tell"]
 
-_NAMES: Final = {member.principal_id: member.display_name for member in CAST}
-_STYLES: Final = {"ada": "bold cyan", "grace": "bold magenta", "echo": "bold green"}
-_BLOCK_STYLES: Final = {"text": "", "reasoning": "italic dim", "tool": "yellow", "output": "yellow"}
-_SHOWN_CHARACTERS: Final = 360
-_FRAMES_PER_SECOND: Final = 12
+_FRAME: Final = 1 / 16
+_SHOWN_PARTS: Final = 6
 
 
 async def show_until(done: asyncio.Event, scene: Scene, console: Console) -> None:
-    """Draws the scene again and again until `done` is set; the last picture stays."""
-    with Live(render(scene), console=console, auto_refresh=False, vertical_overflow="crop") as live:
+    """Shows the scene until `done` is set; the conversation stays."""
+    conversation = Conversation()
+    with Screen(console) as screen:
         while not done.is_set():
-            live.update(render(scene), refresh=True)
+            _show(scene, conversation, screen)
             try:
-                async with asyncio.timeout(1 / _FRAMES_PER_SECOND):
+                async with asyncio.timeout(_FRAME):
                     await done.wait()
             except TimeoutError:
                 continue
-        live.update(render(scene), refresh=True)
+        _show(scene, conversation, screen)
+        screen.end([*conversation.rest(), Text(""), *_footer(scene)])
 
 
-def render(scene: Scene) -> RenderableType:
-    """One picture."""
-    runs = [_said(said) for said in scene.transcript.runs]
-    return Group(
-        Panel(Group(*runs) if runs else Text(" "), title=TITLE, title_align="left", border_style="blue"),
-        _readers(scene.readers.values()),
-        Text(scene.stage, style="dim"),
-    )
+def tell(messages: Sequence[BubbleMessage], console: Console) -> None:
+    """The whole conversation at once, for where there is no terminal."""
+    conversation = Conversation()
+    with Screen(console) as screen:
+        screen.end([*conversation.take([abridged(message) for message in messages]), *conversation.rest()])
 
 
-def _said(said: Said) -> Text:
-    name = _NAMES.get(said.principal_id, said.principal_id)
-    text = Text.assemble((f"{name:<6} ", _STYLES.get(said.principal_id, "bold")))
-    blocks = said.blocks[-4:]
-    if len(said.blocks) > len(blocks):
-        text.append(f"… {said.chunks} chunks …  ", style="dim")
-    for block in blocks:
-        text.append(_shortened(_words(block)), style=_BLOCK_STYLES[block.kind])
-        text.append("  ")
-    if not said.finished:
-        text.append("▌", style="blink")
-    return text
+def abridged(message: BubbleMessage) -> BubbleMessage:
+    """The message; of the long reply, which is made to try everything and not to be read, only the beginning."""
+    more = len(message["parts"]) - _SHOWN_PARTS
+    if message["id"] != run_of_reply(LONG_REPLY) or more <= 0:
+        return message
+    parts = message["parts"][:_SHOWN_PARTS]
+    if message["metadata"]["bubble"]["status"] == "finished":
+        parts = [*parts, {"type": "text", "text": f"… and {more} parts more", "state": "done"}]
+    return {**message, "parts": parts}
 
 
-def _words(block: Block) -> str:
-    if block.kind == "tool":
-        return f"{block.label}({block.text})"
-    return f"→ {block.text}" if block.kind == "output" else block.text
+def _show(scene: Scene, conversation: Conversation, screen: Screen) -> None:
+    told = conversation.take([abridged(message) for message in scene.news()])
+    screen.show(told, [*conversation.growing(room=screen.room), Text(""), *_footer(scene)])
 
 
-def _shortened(text: str) -> str:
-    shown = plain(text)
-    return shown if len(shown) <= _SHOWN_CHARACTERS else f"…{shown[-_SHOWN_CHARACTERS:]}"
+def _footer(scene: Scene) -> list[RenderableType]:
+    return [_readers(scene.readers.values()), Text(scene.stage, style="dim")]
 
 
 def _readers(readers: Iterable[Reader]) -> Table:
@@ -101,19 +91,9 @@ def _how_style(reader: Reader) -> str:
     return {"away": "red", "catching up": "yellow", "live": "green", "done": "green"}.get(reader.presence, "dim")
 
 
-def transcript_lines(runs: Sequence[Said]) -> list[str]:
-    """The conversation as plain lines, for where there is no terminal."""
-    lines = []
-    for said in runs:
-        words = "  ".join(_words(block) for block in said.blocks[:4])
-        more = f"  … {said.chunks} chunks" if len(said.blocks) > 4 else ""
-        name = _NAMES.get(said.principal_id, said.principal_id)
-        lines.append(f"{name:<6} {_shortened(words)}{more}")
-    return lines
-
-
 def show_claims(claims: Sequence[Claim], console: Console) -> None:
     """What was proved, or where it failed."""
     for claim in claims:
-        mark = Text("ok     ", style="green") if claim.holds else Text("FAILED ", style="bold red")
-        console.print(mark + Text(claim.text if claim.holds else f"{claim.text}: {claim.failure}"))
+        mark, style = ("ok     ", "green") if claim.holds else ("FAILED ", "bold red")
+        text = claim.text if claim.holds else f"{claim.text}: {claim.failure}"
+        console.print(Marked(mark, Text(text), style=style), end="", soft_wrap=not console.is_terminal)

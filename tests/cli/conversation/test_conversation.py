@@ -82,7 +82,7 @@ def test_a_tool_call_is_a_card_with_input_and_output() -> None:
             chunk("tool-output-available", toolCallId="c", output=1, preliminary=True),
             ["▸ search  so far", "→ 1"],
         ),
-        (chunk("tool-approval-request", toolCallId="c", approvalId="c"), ["▸ search  waits for approval (call c)"]),
+        (chunk("tool-approval-request", toolCallId="c", approvalId="c"), ["▸ search  waits for approval"]),
     ],
 )
 def test_a_card_says_how_the_call_is_going(outcome: dict[str, object], lines: list[str]) -> None:
@@ -145,6 +145,19 @@ def test_an_end_is_told_once_per_run_however_many_messages_it_has(outcome: str, 
     split = [*said("One"), *question(), *said("Two", block="2")]
     lines = told(started(), split, finished(outcome=outcome))
     assert sum(line.endswith(f"the run of bot {words}") for line in lines) == 1
+
+
+def test_an_end_that_comes_with_what_follows_stands_below_its_run() -> None:
+    log = (started(), said("One"), finished(outcome="failed"), question())
+    assert told(*log, at_once=100) == [
+        "",
+        "12:34:58  bot",
+        "          One",
+        "          the run of bot failed",
+        "",
+        "12:35:03  ann",
+        "          Why?",
+    ]
 
 
 def test_an_end_that_was_well_is_not_worth_a_word() -> None:

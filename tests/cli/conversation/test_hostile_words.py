@@ -39,7 +39,7 @@ PLACES: dict[str, list[Event]] = {
     "reasoning": [start(kind="reasoning"), delta(HOSTILE, kind="reasoning")],
     "tool name": [tool(name=HOSTILE)],
     "dynamic tool": [tool(name=HOSTILE, dynamic=True, title=HOSTILE)],
-    "call id": [tool(HOSTILE), chunk("tool-approval-request", toolCallId=HOSTILE, approvalId="x")],
+    "call id": [approval(HOSTILE), tool(HOSTILE, name=HOSTILE)],
     "input": [tool(input=HOSTILE)],
     "input in a list": [tool(input=[{HOSTILE: HOSTILE}])],
     "output": [tool(), chunk("tool-output-available", toolCallId="c", output=HOSTILE)],

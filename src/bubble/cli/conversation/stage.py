@@ -38,21 +38,16 @@ class Stage:
             self.speaking, self._is_quiet = told.id, False
         yield indented(content)
 
-    def sentence(self, told: Progress, text: str) -> Iterator[RenderableType]:
-        """What somebody did: below the message's heading if that stands last, else with its time."""
+    def sentence(self, told: Progress, text: str, *, style: str = "dim") -> Iterator[RenderableType]:
+        """What somebody did: below the message's heading if that stands last, else with its time. Such lines stand together."""
         if self.speaking == told.id:
-            yield indented(Text(text, style="dim"))
-        else:
-            yield from self.aside(told.began_at, Text(text, style="dim"))
-            told.is_begun = True
-
-    def aside(self, at: str, text: Text) -> Iterator[RenderableType]:
-        """A line of its own; several of them stand together."""
-        yield from self._date(at)
+            yield indented(Text(text, style=style))
+            return
+        yield from self._date(told.began_at)
         if not self._is_quiet:
             yield Text("")
-        yield Marked(f"{clock(at)}  ", text, style="dim")
-        self.speaking, self._is_quiet = "", True
+        yield Marked(f"{clock(told.began_at)}  ", Text(text, style=style), style="dim")
+        self.speaking, self._is_quiet, told.is_begun = "", True, True
 
     def _date(self, at: str) -> Iterator[RenderableType]:
         if at[:10] == self._day:

@@ -29,6 +29,23 @@ _CURSOR = "▌"
 Items = Iterator[RenderableType]
 
 
+class _Run:
+    """What several messages have in common: whose run it is, which of them is the `last`, and whether its end is told."""
+
+    def __init__(self, first: Progress) -> None:
+        self.owner = first.bubble["principalId"]
+        self.last = first.id
+        self.is_over = False
+        self._last_seq = 0
+
+    def note(self, told: Progress) -> None:
+        """One of its messages."""
+        if told.message["role"] != "user":
+            self.owner = told.bubble["principalId"]
+        if told.bubble["firstSeq"] >= self._last_seq:
+            self.last, self._last_seq = told.id, told.bubble["firstSeq"]
+
+
 class Conversation:
     """Tells a thread. Give it each update of the thread's messages, and print what it gives, in order."""
 
@@ -39,8 +56,7 @@ class Conversation:
         self._open: dict[str, None] = {}
         self._last = ""
         self._tools: dict[str, str] = {}
-        self._owners: dict[str, str] = {}
-        self._ended: set[str] = set()
+        self._runs: dict[str, _Run] = {}
 
     def take(self, messages: Sequence[BubbleMessage]) -> list[RenderableType]:
         """What is to be told now that these messages, in the thread's order, are new or other than before."""
@@ -48,7 +64,7 @@ class Conversation:
             self._note(message)
         ids = dict.fromkeys(chain(self._open, (message["id"] for message in messages)))
         told = sorted((self._messages[each] for each in ids), key=lambda each: each.bubble["firstSeq"])
-        return [*chain.from_iterable(map(self._tell, told)), *self._endings(messages)]
+        return [item for each in told for item in chain(self._tell(each), self._ending(each))]
 
     def pass_over(self, messages: Sequence[BubbleMessage]) -> None:
         """Takes these as told, so that only what changes of them is told later."""
@@ -72,15 +88,15 @@ class Conversation:
         self._open[told.id] = None
         if not self._last or told.bubble["firstSeq"] >= self._messages[self._last].bubble["firstSeq"]:
             self._last = told.id
-        run_id = told.bubble.get("runId")
-        if run_id is not None and (run_id not in self._owners or message["role"] != "user"):
-            self._owners[run_id] = told.bubble["principalId"]
+        if (run_id := told.bubble.get("runId")) is not None:
+            self._runs.setdefault(run_id, _Run(told)).note(told)
         for part in message["parts"]:
             if is_tool(part):
                 self._tools[words(part.get("toolCallId"))] = tool_name(part)
 
     def _owner(self, told: Progress) -> str:
-        return words(self._owners.get(told.bubble.get("runId", ""), told.bubble["principalId"]))
+        run = self._runs.get(told.bubble.get("runId", ""))
+        return words(told.bubble["principalId"] if run is None else run.owner)
 
     def _is_left(self, told: Progress) -> bool:
         """Whether nothing is added to the message any more: who speaks next in its run speaks in another one."""
@@ -162,14 +178,14 @@ class Conversation:
             for each in said:
                 yield from self._stage.sentence(told, each if self._stage.speaking == told.id else each + about)
 
-    def _endings(self, messages: Sequence[BubbleMessage]) -> Items:
-        for told in (self._messages[message["id"]] for message in messages):
-            run_id, outcome = told.bubble.get("runId"), told.bubble.get("outcome", "")
-            if run_id is not None and told.is_finished and run_id not in self._ended:
-                self._ended.add(run_id)
-                if outcome in ENDINGS:
-                    text = f"the run of {self._owner(told)} {ENDINGS[outcome]}"
-                    yield from self._stage.aside(told.bubble["updatedAt"], Text(text, style="red"))
+    def _ending(self, told: Progress) -> Items:
+        """How the run ended, below the last of its messages."""
+        run, outcome = self._runs.get(told.bubble.get("runId", "")), told.bubble.get("outcome", "")
+        if run is None or run.is_over or not told.is_finished or run.last != told.id:
+            return
+        run.is_over = True
+        if outcome in ENDINGS:
+            yield from self._stage.sentence(told, f"the run of {words(run.owner)} {ENDINGS[outcome]}", style="red")
 
     # --- what grows -----------------------------------------------------------------------------------------------------------------
 

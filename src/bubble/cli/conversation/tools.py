@@ -77,8 +77,7 @@ def _head(part: MessagePart, *, is_over: bool) -> Text:
     state, style = ("has no outcome", "red") if is_over and part.get("state") in _UNDECIDED else _state(part)
     name, title = tool_name(part), words(part.get("title"))
     shown = f"{title} ({name})" if title else name
-    call = f" (call {words(part.get('toolCallId'))})" if is_waiting(part) and not is_over else ""
-    return Text.assemble("▸ ", (shown, "bold"), "  ", (state, style), (call, "dim"))
+    return Text.assemble("▸ ", (shown, "bold"), "  ", (state, style))
 
 
 def _state(part: MessagePart) -> tuple[str, str]:
