@@ -24,7 +24,7 @@ from bubble.protocol.events import RunKind, SequencedEvent
 __all__ = ["DriverServices", "Life"]
 
 # How long replies that are under way may take to end, and how late a checkpoint may be while nothing is worked off, in seconds.
-_UNWINDING_SECONDS: Final = 6.0
+_UNWINDING_SECONDS: Final = 5.0
 _CHECKPOINT_SECONDS: Final = 0.5
 
 _logger = logging.getLogger("bubble.amphibian")
