@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, asynccontextmanager
+from pathlib import Path
 
 import pytest
 
 from bubble.client import BubbleConnection, Run
-from tests.cli.conftest import COMMAND, Server, Shell
+from tests.cli.conftest import COMMAND, TIMEOUT, Server, Shell, carry_out, running_server
 from tests.cli.pseudo_terminal import PseudoTerminal, terminal_of
+from tests.docs.ports import free_ports
 
 pytestmark = pytest.mark.anyio
 
@@ -116,3 +119,58 @@ async def test_who_stops_following_keeps_what_was_said_so_far(
         lines = terminal.interrupt()
     assert [line.strip() for line in lines if line][-2:] == ["half a sen", "Stopped following."]
     assert terminal.process.returncode == 0
+
+
+def test_a_call_that_waits_says_so_until_somebody_decides(
+    admin: Shell, thread: str, terminal: PseudoTerminal, person: Callable[..., Shell]
+) -> None:
+    bot = person(f"bot{thread[:8]}")
+    admin.ok("grants", "put", thread, f"bot{thread[:8]}", "participant")
+
+    async def refund(bubble: BubbleConnection) -> None:
+        async with bubble.run(thread, kind="agent_work") as run:
+            call = await run.tool_call("refund", {"amount": 20})
+            assert await call.approval()
+            await call.output("refunded")
+
+    with ThreadPoolExecutor(1) as elsewhere:
+        work = elsewhere.submit(carry_out, refund, bot)
+        terminal.wait_for(shows("▸ refund  waits for approval"))
+        admin.ok("approve", thread)
+        work.result(TIMEOUT)
+    lines = terminal.wait_for(shows("→ refunded"))
+    assert [line[10:] for line in lines if "refund" in line] == [
+        "▸ refund  approved",
+        "admin approves refund",
+        "▸ refund  done",
+        "→ refunded",
+    ]
+
+
+def test_an_outage_is_said_above_what_grows(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    (tmp_path / "server").mkdir()
+    with ExitStack() as first:
+        server = first.enter_context(running_server(tmp_path / "server", port=port))
+        shell = Shell(directory=tmp_path, variables={"BUBBLE_URL": server.url, "BUBBLE_TOKEN": server.admin_token})
+        thread = shell.ok("threads", "create").strip()
+
+        async def begin(bubble: BubbleConnection) -> None:
+            about = {"principalId": "admin", "runId": "r"}
+            chunks = ({"type": "text-start", "id": "1"}, {"type": "text-delta", "id": "1", "delta": "half a sen"})
+            parts = [{"type": "message_part", **about, "version": "ai-sdk-v6", "part": chunk} for chunk in chunks]
+            await bubble.append_events(thread, [{"type": "run_started", **about}, *parts])
+
+        carry_out(begin, shell)
+        command = [*COMMAND, "tail", thread]
+        with terminal_of(command, directory=tmp_path, environment=shell.environment) as terminal:
+            terminal.wait_for(shows("half a sen▌"))
+            first.close()
+            lines = terminal.wait_for(lambda lines: "half a sen▌" in lines[-1] and "Disconnected. " in "".join(lines))
+            assert sum("half a sen" in line for line in lines) == 1
+            with running_server(tmp_path / "server", port=port, token=server.admin_token):
+                shell.ok("post", thread, "I am back")
+                terminal.wait_for(shows("half a sen", "Connected again; nothing was missed.", "I am back"))
+                lines = [line.strip() for line in terminal.interrupt() if line]
+    told = [line for line in lines if line in ("half a sen", "Connected again; nothing was missed.", "I am back")]
+    assert told == ["Connected again; nothing was missed.", "half a sen", "I am back"]

@@ -35,25 +35,19 @@ class Screen:
             return
         if self._live is None:
             self._print(told)
-            self._live = Live(
-                Last(Group(*growing)),
-                console=self._console,
-                auto_refresh=False,
-                transient=True,
-                redirect_stdout=False,
-                redirect_stderr=False,
-                vertical_overflow="visible",
-            )
-            self._live.start(refresh=True)
+            self._start(growing)
             return
         with self._console:  # in one write: what is told is printed above what grew before
             self._print(told)
             self._live.update(Last(Group(*growing)), refresh=True)
 
     def aside(self, sentence: str) -> None:
-        """A line on standard error that does not get mixed up with what grows."""
+        """A line on standard error, above what grows."""
+        growing = None if self._live is None else self._live.get_renderable()
         self._stop()
         note(sentence)
+        if growing is not None:
+            self._start([growing])
 
     def end(self, told: Sequence[RenderableType]) -> None:
         """Prints what was still to be told; nothing grows any more."""
@@ -63,6 +57,18 @@ class Screen:
     def _print(self, told: Sequence[RenderableType]) -> None:
         if told:
             self._console.print(Group(*told), soft_wrap=not self._console.is_terminal)
+
+    def _start(self, growing: Sequence[RenderableType]) -> None:
+        self._live = Live(
+            Last(Group(*growing)),
+            console=self._console,
+            auto_refresh=False,
+            transient=True,
+            redirect_stdout=False,
+            redirect_stderr=False,
+            vertical_overflow="visible",
+        )
+        self._live.start(refresh=True)
 
     def _stop(self) -> None:
         if self._live is not None:
