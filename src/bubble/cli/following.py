@@ -15,13 +15,13 @@ from bubble.cli.remote import connected, outage_in_words, tell_outage
 
 if TYPE_CHECKING:
     from bubble.assembler import BubbleMessage, Grouping
-    from bubble.client import BubbleConnection, MessagesUpdate
+    from bubble.client import BubbleConnection, MessagesSubscription, MessagesUpdate
     from bubble.protocol.errors import BubbleError
     from bubble.protocol.events import SequencedEvent
 
 __all__ = ["Span", "follow_events", "follow_json", "follow_messages"]
 
-# Between two pictures of what grows, in seconds; what comes meanwhile is in the next one.
+# Between two updates, in seconds. What comes meanwhile is in the next one: a long message is not told anew for each of its tokens.
 _FRAME: Final = 0.06
 
 
@@ -57,8 +57,6 @@ async def _tell(bubble: BubbleConnection, thread_id: str, span: Span, screen: Sc
             screen.show(conversation.take(shown), conversation.growing(room=screen.room))
             async for update in updates:
                 screen.show(conversation.take(update.upserts), conversation.growing(room=screen.room))
-                if screen.can_grow:
-                    await asyncio.sleep(_FRAME)
     except BrokenPipeError:
         raise
     except BaseException:
@@ -95,13 +93,14 @@ async def _updates(
         # One more than is wanted: the oldest one may lack its beginning.
         while span.from_seq is None and len(first.messages) <= span.last and view.has_older:
             first = await view.load_older()
-        yield first, view if span.stays else _nothing_more()
+        yield first, _paced(view, span)
 
 
-async def _nothing_more() -> AsyncIterator[MessagesUpdate]:
-    nothing: Sequence[MessagesUpdate] = ()
-    for update in nothing:
-        yield update
+async def _paced(view: MessagesSubscription, span: Span) -> AsyncIterator[MessagesUpdate]:
+    if span.stays:
+        async for update in view:
+            yield update
+            await asyncio.sleep(_FRAME)
 
 
 def _divided(messages: Sequence[BubbleMessage], span: Span) -> tuple[Sequence[BubbleMessage], Sequence[BubbleMessage]]:
