@@ -244,6 +244,8 @@ CASES = [
     Case(operation="removeGrant", code="forbidden", who="bob", method="DELETE", path="/v1/threads/t/grants/alice"),
     Case(operation="removeGrant", code="not_found", who="alice", method="DELETE", path="/v1/threads/t/grants/carol"),
     Case(operation="removeGrant", code="conflict", who="alice", method="DELETE", path="/v1/threads/t/grants/alice"),
+    Case(operation="getMessages", code="not_found", who="carol", method="GET", path="/v1/threads/t/messages"),
+    Case(operation="streamMessages", code="not_found", who="carol", method="GET", path="/v1/threads/t/messages/stream"),
     Case(operation="listRuns", code="not_found", who="carol", method="GET", path="/v1/threads/t/runs"),
     Case(operation="getCursor", code="forbidden", who="carol", method="GET", path="/v1/threads/open/cursor"),
     Case(operation="getCursor", code="not_found", who="carol", method="GET", path="/v1/threads/t/cursor"),

@@ -34,6 +34,8 @@ POST /v1/threads/{threadId}/events
 POST /v1/threads/{threadId}/events:batch
 GET /v1/threads/{threadId}/events
 GET /v1/threads/{threadId}/events/stream
+GET /v1/threads/{threadId}/messages
+GET /v1/threads/{threadId}/messages/stream
 POST /v1/threads/{threadId}/import
 GET /v1/threads/{threadId}/runs
 GET /v1/threads/{threadId}/cursor | PUT /v1/threads/{threadId}/cursor

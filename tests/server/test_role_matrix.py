@@ -70,6 +70,8 @@ CASES = [
         status=200,
     ),
     Case(operation="streamEvents", capability="events.subscribe", method="GET", path="/events/stream", status=200),
+    Case(operation="getMessages", capability="events.subscribe", method="GET", path="/messages", status=200),
+    Case(operation="streamMessages", capability="events.subscribe", method="GET", path="/messages/stream", status=200),
     Case(operation="listRuns", capability="events.subscribe", method="GET", path="/runs", status=200),
     Case(operation="getCursor", capability="cursor.write", method="GET", path="/cursor", status=200),
     Case(
@@ -164,7 +166,7 @@ async def test_a_role_may_do_what_the_table_says_and_nothing_else(
     status = expected(ROLES[role], case)
     path = f"/v1/threads/{at.thread_id}{case.path}"
     body = case.body(at.caller.principal_id)
-    if case.operation == "streamEvents":
+    if case.operation in ("streamEvents", "streamMessages"):
         async with at.caller.http.stream(case.method, path) as answer:
             assert answer.status_code == status
         return

@@ -2,53 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager
 
 import pytest
 
-from bubble.protocol.sse import SseDecoder, SseEvent
+from tests.server.streams import Stream, streaming
 from tests.server.world import Person, Tails, World, a_world
 
 pytestmark = pytest.mark.anyio
 
 
-class Stream:
-    """What one reader got."""
-
-    def __init__(self, pieces: AsyncIterator[bytes]) -> None:
-        self._pieces = pieces
-        self._decoder = SseDecoder()
-        self._events: list[SseEvent] = []
-        self.bytes = b""
-
-    async def next(self) -> SseEvent:
-        """The next event. `StopAsyncIteration` at the end of the stream."""
-        async with asyncio.timeout(5):
-            while not self._events:
-                piece = await anext(self._pieces)
-                self.bytes += piece
-                self._events += self._decoder.feed(piece)
-        return self._events.pop(0)
-
-    async def take(self, count: int) -> list[SseEvent]:
-        return [await self.next() for _ in range(count)]
-
-    async def comment(self) -> None:
-        """Returns once a comment came."""
-        async with asyncio.timeout(5):
-            while b"\n\n: " not in self.bytes and not self.bytes.startswith(b":"):
-                self.bytes += await anext(self._pieces)
-
-
-@asynccontextmanager
-async def following(person: Person, thread_id: str, query: str = "", **headers: str) -> AsyncIterator[Stream]:
-    path = f"/v1/threads/{thread_id}/events/stream{query}"
-    async with person.http.stream("GET", path, headers=headers) as answer:
-        assert answer.status_code == 200
-        yield Stream(answer.aiter_raw())
+def following(person: Person, thread_id: str, query: str = "", **headers: str) -> AbstractAsyncContextManager[Stream]:
+    return streaming(person, f"/v1/threads/{thread_id}/events/stream{query}", **headers)
 
 
 @pytest.fixture

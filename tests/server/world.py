@@ -19,7 +19,7 @@ from bubble.server.settings import Settings
 from bubble.store.memory import MemoryStore
 from bubble.testing.asgi import StreamingASGITransport
 
-__all__ = ["ADMIN_TOKEN", "NOW", "URL", "Clock", "Person", "Tails", "World", "a_world", "started", "text_part"]
+__all__ = ["ADMIN_TOKEN", "NOW", "URL", "Clock", "Json", "Person", "Tails", "World", "a_world", "started", "text_part"]
 
 ADMIN_TOKEN = "t" * 40
 URL = "http://127.0.0.1:3000"
@@ -103,6 +103,20 @@ class Person:
 
     def says(self, run_id: str, text: str = "hi") -> Json:
         return text_part(self.principal_id, run_id, text)
+
+    def part(self, run_id: str, part: Mapping[str, JSONValue], *, version: str = "ai-sdk-v6") -> Json:
+        """A `message_part`."""
+        of_run: Json = {"principalId": self.principal_id, "runId": run_id}
+        return {"type": "message_part", **of_run, "part": dict(part), "version": version}
+
+    def message(self, run_id: str, text: str = "hi") -> list[JSONValue]:
+        """A run that says one text: four events."""
+        return [
+            self.starts(run_id),
+            self.part(run_id, {"type": "text-start", "id": "1"}),
+            self.says(run_id, text),
+            self.finishes(run_id),
+        ]
 
 
 def text_part(principal_id: str, run_id: str, text: str) -> Json:

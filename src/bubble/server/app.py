@@ -17,14 +17,18 @@ from typing import Literal, Self
 from starlette._utils import get_route_path
 from starlette.types import Receive, Scope, Send
 
+from bubble.assembler import create_assembler
 from bubble.auth.authenticator import Authenticator
 from bubble.auth.policy import Policy
+from bubble.extensions import installed_extensions
 from bubble.hub import Hub
 from bubble.hub.tasks import TaskOwner
 from bubble.protocol.errors import Unavailable
 from bubble.protocol.timestamps import Clock, system_clock
 from bubble.server.background import start_background_work
 from bubble.server.envelope import enclose
+from bubble.server.messages.following import Followings
+from bubble.server.messages.reading import Turns
 from bubble.server.metrics import Metrics
 from bubble.server.operations import Operation
 from bubble.server.origins import browser_rules
@@ -131,15 +135,19 @@ class BubbleApp:
         hub = Hub(store, policy, limits=limits, find_invalid=authenticator.find_invalid)
         await hub.start()
         stack.push_async_callback(hub.close)
+        handlers = [handler for extension in installed_extensions() for handler in extension.part_handlers]
+        followings = Followings(hub, create_assembler(part_handlers=handlers), Turns())
+        stack.push_async_callback(followings.close)
         return Services(
             settings=settings,
             store=store,
             hub=hub,
+            followings=followings,
             authenticator=authenticator,
             policy=policy,
             limits=limits,
             clock=self._clock,
-            metrics=Metrics(store=store.statistics, hub=hub.statistics),
+            metrics=Metrics(store=store.statistics, hub=hub.statistics, messages=followings.statistics),
             rates=RequestRates(rate=settings.rates.requests_per_second, burst=settings.rates.requests_burst),
             tracing=Tracing(),
             browser=browser_rules(settings, port=self._port),

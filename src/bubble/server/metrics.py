@@ -8,6 +8,7 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, gene
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 from bubble.hub import HubStatistics
+from bubble.server.messages.following import MessageStatistics
 from bubble.store.records import StoreStatistics
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
@@ -19,9 +20,15 @@ _MANY = 1_024
 
 
 class Metrics:
-    """Counts requests and refused bearers, and reads the statistics of store and hub when asked."""
+    """Counts requests and refused bearers, and reads the statistics of store, hub and messages when asked."""
 
-    def __init__(self, *, store: Callable[[], StoreStatistics], hub: Callable[[], HubStatistics]) -> None:
+    def __init__(
+        self,
+        *,
+        store: Callable[[], StoreStatistics],
+        hub: Callable[[], HubStatistics],
+        messages: Callable[[], MessageStatistics],
+    ) -> None:
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
             "bubble_http_request_seconds",
@@ -39,7 +46,7 @@ class Metrics:
         )
         self._settle: list[Callable[[], None]] = []
         self._of_request: dict[tuple[str, str, int], Callable[[float | None], None]] = {}
-        self._registry.register(_Statistics(store, hub))
+        self._registry.register(_Statistics(store, hub, messages))
 
     def request(self, method: str, route: str, status: int, *, seconds: float | None) -> None:
         """One answered request; `seconds` None where its time says nothing (a stream)."""
@@ -95,11 +102,17 @@ class Metrics:
 
 
 class _Statistics:
-    """Reads the statistics of store and hub at the moment of a scrape."""
+    """Reads the statistics of store, hub and messages at the moment of a scrape."""
 
-    def __init__(self, store: Callable[[], StoreStatistics], hub: Callable[[], HubStatistics]) -> None:
+    def __init__(
+        self,
+        store: Callable[[], StoreStatistics],
+        hub: Callable[[], HubStatistics],
+        messages: Callable[[], MessageStatistics],
+    ) -> None:
         self._store = store
         self._hub = hub
+        self._messages = messages
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: the registry need not ask before the store is open."""
@@ -107,7 +120,7 @@ class _Statistics:
 
     def collect(self) -> Iterator[Metric]:
         """The figures now."""
-        store, hub = self._store(), self._hub()
+        store, hub, messages = self._store(), self._hub(), self._messages()
         yield CounterMetricFamily("bubble_appends", "Appends committed", value=store.appends)
         yield CounterMetricFamily("bubble_appends_refused", "Appends refused", value=store.refused)
         yield CounterMetricFamily("bubble_commits", "Commits, each of a group of appends", value=store.commits)
@@ -121,3 +134,8 @@ class _Statistics:
             "bubble_lag", "Events that the subscription furthest behind has yet to get", value=hub.lag
         )
         yield GaugeMetricFamily("bubble_tails", "Threads that somebody follows here", value=hub.tails)
+        yield GaugeMetricFamily(
+            "bubble_watched_threads", "Threads whose messages somebody watches, per grouping", value=messages.followings
+        )
+        yield GaugeMetricFamily("bubble_message_viewers", "Open streams of messages", value=messages.viewers)
+        yield CounterMetricFamily("bubble_events_folded", "Events folded into messages", value=messages.folded)

@@ -17,7 +17,14 @@ from bubble.protocol.identifiers import MAX_SEQ, NAME_PATTERN
 from bubble.protocol.version import VERSION
 from bubble.server.answers import ErrorBody
 from bubble.server.operations import Operation, Operations
-from bubble.server.schemas import Schemas, event_components, reference, schema_of, struct_components
+from bubble.server.schemas import (
+    Schemas,
+    event_components,
+    message_components,
+    reference,
+    schema_of,
+    struct_components,
+)
 
 __all__ = ["errors_of", "openapi_document"]
 
@@ -52,12 +59,13 @@ _ANSWER_HEADERS: Final[Mapping[str, Schemas]] = {
     "Retry-After": {"description": "Seconds to wait.", "schema": {"type": "integer", "minimum": 1}},
     "WWW-Authenticate": {"description": "`Bearer`.", "schema": {"type": "string"}},
 }
-# Members that are raw in the structs, because events are kept to the byte.
-_EVENT_LISTS: Final = {
-    "Batch": "AppendableEvent",
-    "ImportThread": "StoredEvent",
-    "StoredEvents": "StoredEvent",
-    "EventPage": "StoredEvent",
+# Lists that are raw in the structs: events, because they are kept to the byte, and messages, which are encoded one by one.
+_RAW_LISTS: Final = {
+    "Batch": ("events", "AppendableEvent"),
+    "ImportThread": ("events", "StoredEvent"),
+    "StoredEvents": ("events", "StoredEvent"),
+    "EventPage": ("events", "StoredEvent"),
+    "MessagePage": ("messages", "BubbleMessage"),
 }
 _EVERYWHERE: Final = ("Bubble-Protocol-Version", "X-Request-Id")
 _WITH_STATUS: Final = {401: ("WWW-Authenticate",), 429: ("Retry-After",)}
@@ -109,10 +117,10 @@ def _schemas(operations: Iterable[Operation]) -> Schemas:
         for annotation in (operation.body, operation.body_shape, operation.content):
             structs.update({each.__name__: each for each in _structs(annotation)})
     components = struct_components(structs.values())
-    for name, events in _EVENT_LISTS.items():
+    for name, (member, entry) in _RAW_LISTS.items():
         schema = typing.cast("dict[str, typing.Any]", components[name])
-        schema["properties"]["events"] = {"type": "array", "items": reference(events)}
-    return {**components, **event_components()}
+        schema["properties"][member] = {"type": "array", "items": reference(entry)}
+    return {**components, **event_components(), **message_components()}
 
 
 def _structs(annotation: object) -> Iterable[type[msgspec.Struct]]:

@@ -10,6 +10,7 @@ from typing import Final, TypeAlias
 
 import msgspec
 
+from bubble.assembler import BubbleMessage
 from bubble.protocol.events import (
     MessagePart,
     ParticipantJoined,
@@ -23,7 +24,7 @@ from bubble.protocol.events import (
 )
 from bubble.protocol.identifiers import MAX_SEQ
 
-__all__ = ["REFERENCE", "Schemas", "event_components", "reference", "struct_components"]
+__all__ = ["REFERENCE", "Schemas", "event_components", "message_components", "reference", "struct_components"]
 
 Schemas: TypeAlias = dict[str, object]
 
@@ -71,6 +72,19 @@ def event_components() -> Schemas:
         [f"Stored{kind.__name__}" for kind in (*_APPENDABLE, *_SERVER_EMITTED)], components
     )
     return components
+
+
+def message_components() -> Schemas:
+    """`BubbleMessage`, as the assembler makes it, and what it consists of."""
+    _, components = msgspec.json.schema_components([BubbleMessage], ref_template=REFERENCE)
+    completed = typing.cast("Schemas", components)
+    part = {"type": "object", "properties": {"type": {"type": "string"}}, "required": ["type"]}
+    message = typing.cast("Schemas", completed["BubbleMessage"])
+    message["description"] = (
+        "One message. Its parts are the AI SDK's UI parts; those called `data-bubble-…` are Bubble's own."
+    )
+    _properties(message)["parts"] = {"type": "array", "items": part}
+    return completed
 
 
 def _complete(components: Schemas) -> None:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from bubble.auth.browser import BrowserRules
     from bubble.auth.policy import Policy
     from bubble.hub import Hub
+    from bubble.server.messages.following import Followings
     from bubble.server.metrics import Metrics
     from bubble.server.rates import RequestRates
     from bubble.server.settings import Settings
@@ -30,6 +31,7 @@ class Services:
     settings: Settings
     store: BubbleStore
     hub: Hub
+    followings: Followings
     authenticator: Authenticator
     policy: Policy
     limits: Limits

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
-from typing import Any
+from typing import Any, TypeVar
 
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.identifiers import MAX_SEQ
@@ -14,10 +14,14 @@ from bubble.server.thread_stream import STREAM_HEADERS, ThreadStream
 
 __all__ = ["first_of", "last_event_id", "send_stream", "while_wanted"]
 
+T = TypeVar("T")
 
-async def while_wanted(call: Call, work: Coroutine[object, object, None]) -> None:
-    """Waits for `work`; stops it and raises `ClientGone` if the client leaves first."""
-    await first_of(asyncio.ensure_future(work), asyncio.ensure_future(_disconnect(call)))
+
+async def while_wanted(call: Call, work: Coroutine[object, object, T]) -> T:
+    """What comes of `work`; stops it and raises `ClientGone` if the client leaves first."""
+    working = asyncio.ensure_future(work)
+    await first_of(working, asyncio.ensure_future(_disconnect(call)))
+    return working.result()
 
 
 async def first_of(*tasks: asyncio.Future[Any]) -> None:

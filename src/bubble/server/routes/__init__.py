@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 from bubble.server.operations import Operations
-from bubble.server.routes import credentials, events, grants, pages, principals, runs, service, sessions, threads
+from bubble.server.routes import (
+    credentials,
+    events,
+    grants,
+    messages,
+    pages,
+    principals,
+    runs,
+    service,
+    sessions,
+    threads,
+)
 
 __all__ = ["OPERATIONS"]
 
 OPERATIONS = Operations()
-for module in (service, threads, events, grants, runs, principals, credentials, sessions, pages):
+for module in (service, threads, events, messages, grants, runs, principals, credentials, sessions, pages):
     OPERATIONS.include(module.OPERATIONS)
