@@ -18,7 +18,7 @@ from tests.amphibian.world import World
 from tests.reef.stage import Stage
 
 # Reading the machine's certificates takes longer than most of these tests.
-_PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ async def reef_to() -> AsyncIterator[Callable[..., ReefAgent]]:
     async with AsyncExitStack() as stack:
 
         def make(url: str, **options: Any) -> ReefAgent:  # noqa: ANN401 - those of the client
-            transport = httpx2.AsyncHTTPTransport(verify=_PLAIN)
+            transport = httpx2.AsyncHTTPTransport(verify=PLAIN)
             agent = ReefAgent(A2AClient(url, **{"sleep": _at_once, "transport": transport, **options}))
             stack.push_async_callback(agent.close)
             return agent

@@ -85,11 +85,17 @@ def json_answer(value: object, *, status: int = 200) -> Answer:
 
 @dataclass
 class RawAgent:
-    """Its card names itself; what else is asked, `answer` answers. `asked` is everything but the card."""
+    """Its card names itself; what else is asked, `answer` answers. `asked` is everything but the card, which was given `cards` times.
+
+    `card_path` is the only place where the card is; None: wherever it is looked for.
+    """
 
     url: str
     answer: Callable[[Asked], Answer]
     card: Mapping[str, object]
+    card_path: str | None = None
+    card_answer: Answer | None = None
+    cards: int = 0
     asked: list[Asked] = field(default_factory=list)
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
     left: asyncio.Event = field(default_factory=asyncio.Event)
@@ -110,7 +116,7 @@ class RawAgent:
             while True:
                 asked = await _read(reader)
                 if asked.procedure == "card":
-                    answer = json_answer(self.card)
+                    answer = self._card_at(asked.path)
                 else:
                     async with self.arrived:
                         self.asked.append(asked)
@@ -118,6 +124,12 @@ class RawAgent:
                     answer = self.answer(asked)
                 await self._write(answer, reader, writer)
         writer.close()
+
+    def _card_at(self, path: str) -> Answer:
+        if self.card_path not in (None, path):
+            return Answer(status=404)
+        self.cards += 1
+        return self.card_answer or json_answer(self.card)
 
     async def _write(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         lines = [f"HTTP/1.1 {answer.status} Status", *(f"{name}: {value}" for name, value in answer.headers.items())]
@@ -149,12 +161,18 @@ async def _read(reader: asyncio.StreamReader) -> Asked:
 
 @asynccontextmanager
 async def raw_agent(
-    answer: Callable[[Asked], Answer], *, binding: str = "HTTP+JSON", generation: str = "1.0", **card: object
+    answer: Callable[[Asked], Answer],
+    *,
+    binding: str = "HTTP+JSON",
+    generation: str = "1.0",
+    port: int = 0,
+    **card: object,
 ) -> AsyncIterator[RawAgent]:
     """An agent for as long as the block lasts. Further keywords are further members of the card."""
     # By its protocol too: a socket that does not know that it is TCP's keeps Nagle's delay.
     listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-    listening.bind(("127.0.0.1", 0))
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    listening.bind(("127.0.0.1", port))
     url = f"http://127.0.0.1:{listening.getsockname()[1]}"
     interface = {"url": url, "protocolBinding": binding, "protocolVersion": generation}
     agent = RawAgent(

@@ -132,12 +132,11 @@ class A2AClient:
         What nobody took (no connection, 429, 503) is sent again, with growing pauses. Any other failure is the caller's: the message may
         have been accepted.
         """
-        dialect = await self._dialect()
-        request = dialect.stream(message)
         for attempt in range(self._tries):
             begun = False
             try:
-                async with aclosing(self._listen(request, dialect)) as events:
+                dialect = await self._dialect()
+                async with aclosing(self._listen(dialect.stream(message), dialect)) as events:
                     async for event in events:
                         begun = True
                         yield event
