@@ -19,6 +19,7 @@ from bubble.protocol.errors import ERROR_CODES
 from bubble.protocol.events import EVENT_TYPES, SequencedEvent, decode_event
 from bubble.protocol.frames import ClientFrame, ServerFrame
 from bubble.protocol.limits import Limits
+from bubble.server.messages.following import MessageStatistics
 from bubble.server.metrics import Metrics
 from bubble.server.options import RateOptions, StreamOptions
 from bubble.server.settings import Settings
@@ -119,7 +120,8 @@ def test_a_number_in_the_prose_is_the_default(page: str, sentence: str) -> None:
 def test_the_figures_for_prometheus_are_those_that_there_are() -> None:
     store = StoreStatistics(appends=0, refused=0, commits=0, commit_seconds=0.0, largest_batch=0, queued=0)
     hub = HubStatistics(connections=0, subscriptions=0, tails=0, tasks=0, deliveries=0)
-    metrics = Metrics(store=lambda: store, hub=lambda: hub)
+    messages = MessageStatistics(followings=0, viewers=0, folded=0)
+    metrics = Metrics(store=lambda: store, hub=lambda: hub, messages=lambda: messages)
     metrics.request("GET", "/healthz", 200, seconds=0.001)
     metrics.refused("http")
     told = set(re.findall(r"^# TYPE (\w+) (?!gauge).*$|^# TYPE (\w+) gauge$", metrics.text().decode(), re.MULTILINE))
