@@ -10,9 +10,49 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-__all__ = ["Answer", "Asked", "RawAgent", "event_stream", "json_answer", "raw_agent"]
+__all__ = ["Answer", "Asked", "Feed", "Feeds", "RawAgent", "event_stream", "json_answer", "raw_agent"]
 
 Ending = Literal["complete", "cut", "open"]
+
+
+class Feed:
+    """What goes on being sent, as a test says it."""
+
+    def __init__(self) -> None:
+        self._queue: asyncio.Queue[bytes | Ending] = asyncio.Queue()
+
+    def send(self, *payloads: object) -> None:
+        """Sends events."""
+        for payload in payloads:
+            self._queue.put_nowait(f"data: {json.dumps(payload)}\n\n".encode())
+
+    def end(self, how: Ending = "complete") -> None:
+        """Ends the stream."""
+        self._queue.put_nowait(how)
+
+    async def next(self) -> bytes | Ending:
+        """What comes next."""
+        return await self._queue.get()
+
+
+class Feeds:
+    """Answers every message with a feed, and everything else with an empty object."""
+
+    def __init__(self) -> None:
+        self._feeds: list[Feed] = []
+
+    def __call__(self, asked: Asked) -> Answer:
+        if asked.procedure != "stream":
+            return json_answer({})
+        feed = Feed()
+        self._feeds.append(feed)
+        return Answer(headers={"Content-Type": "text/event-stream"}, feed=feed)
+
+    def __len__(self) -> int:
+        return len(self._feeds)
+
+    def __getitem__(self, at: int) -> Feed:
+        return self._feeds[at]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,14 +102,14 @@ def _by_path(method: str, path: str) -> str:
 class Answer:
     """`ending`: "complete" as HTTP wants it, "cut" in the middle, "open" until the client leaves or the agent is closed.
 
-    `then` is called when everything was sent.
+    `feed` goes on after the pieces, and says how it ends.
     """
 
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     pieces: Sequence[bytes] = ()
     ending: Ending = "complete"
-    then: Callable[[], None] = lambda: None
+    feed: Feed | None = None
 
 
 def event_stream(*payloads: object, ending: Ending = "complete") -> Answer:
@@ -99,6 +139,7 @@ class RawAgent:
     asked: list[Asked] = field(default_factory=list)
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
     left: asyncio.Event = field(default_factory=asyncio.Event)
+    connections: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def was_asked(self, procedure: str, *, times: int = 1) -> list[Asked]:
         """Waits until it was asked for it so often."""
@@ -112,18 +153,28 @@ class RawAgent:
 
     async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """One connection."""
-        with suppress(asyncio.IncompleteReadError, ConnectionError):
-            while True:
-                asked = await _read(reader)
-                if asked.procedure == "card":
-                    answer = self._card_at(asked.path)
-                else:
-                    async with self.arrived:
-                        self.asked.append(asked)
-                        self.arrived.notify_all()
-                    answer = self.answer(asked)
-                await self._write(answer, reader, writer)
-        writer.close()
+        task = asyncio.current_task()
+        assert task is not None
+        self.connections.add(task)
+        try:
+            # A connection ends with the agent, by cancellation, and that is no failure of it.
+            with suppress(asyncio.IncompleteReadError, ConnectionError, asyncio.CancelledError):
+                await self._serve(reader, writer)
+        finally:
+            writer.transport.abort()
+            self.connections.discard(task)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        while True:
+            asked = await _read(reader)
+            if asked.procedure == "card":
+                answer = self._card_at(asked.path)
+            else:
+                async with self.arrived:
+                    self.asked.append(asked)
+                    self.arrived.notify_all()
+                answer = self.answer(asked)
+            await self._write(answer, reader, writer)
 
     def _card_at(self, path: str) -> Answer:
         if self.card_path not in (None, path):
@@ -139,15 +190,22 @@ class RawAgent:
                 writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
                 await writer.drain()
                 await asyncio.sleep(0)  # a packet of its own, as far as loopback lets it
-        if answer.ending == "complete":
+        ending = answer.ending if answer.feed is None else await _fed(answer.feed, writer)
+        if ending == "complete":
             writer.write(b"0\r\n\r\n")
         await writer.drain()
-        answer.then()
-        if answer.ending == "cut":
+        if ending == "cut":
             writer.transport.abort()
-        if answer.ending == "open":
+        if ending == "open":
             await reader.read(1)
             self.left.set()
+
+
+async def _fed(feed: Feed, writer: asyncio.StreamWriter) -> Ending:
+    while isinstance(piece := await feed.next(), bytes):
+        writer.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+        await writer.drain()
+    return piece
 
 
 async def _read(reader: asyncio.StreamReader) -> Asked:
@@ -181,4 +239,10 @@ async def raw_agent(
         card={"name": "Raw", "capabilities": {"streaming": True}, "supportedInterfaces": [interface], **card},
     )
     async with await asyncio.start_server(agent.serve, sock=listening):
-        yield agent
+        try:
+            yield agent
+        finally:
+            for connection in tuple(agent.connections):
+                connection.cancel()
+            if agent.connections:
+                await asyncio.wait(agent.connections)
