@@ -7,6 +7,7 @@ import signal
 from typing import Any
 
 import pytest
+from msgspec import Raw
 
 from bubble.client import BubbleConnection
 from tests.cli.conftest import TIMEOUT, Server, Shell, carry_out
@@ -93,6 +94,17 @@ async def test_each_new_state_of_a_message_is_a_line(admin: Shell, thread: str, 
         while state["metadata"]["bubble"]["status"] != "finished":
             state = json.loads(tail.stdout.readline())["message"]
         assert state["parts"][0]["state"] == "done"
+
+
+def test_what_json_has_no_word_for_does_not_break_a_line(admin: Shell, thread: str) -> None:
+    async def talk(bubble: BubbleConnection) -> None:
+        async with bubble.run(thread) as run:
+            await run.part(Raw(b'{"type":"data-odd","data":[1e400,"\\ud83d"]}'))
+
+    carry_out(talk, admin)
+    state = states(admin.ok("tail", thread, "--no-follow", "--json"))[-1]
+    assert state["message"]["parts"][0]["data"] == [None, "\ud83d"]
+    assert r'▫ odd  [Infinity,"\ud83d"]' in admin.ok("tail", thread, "--no-follow")
 
 
 def test_by_run_each_run_is_one_message(admin: Shell, thread: str) -> None:

@@ -51,6 +51,7 @@ COMMANDS: Final = (
     Entry("threads", "threads:app", _TALK, "List, create, show and delete threads."),
     Entry("post", "speak:app", _TALK, "Say something on a thread."),
     Entry("tail", "tail:app", _TALK, "Follow a thread live."),
+    Entry("messages", "messages:app", _TALK, "Read a page of a thread's messages."),
     Entry("approve", "deciding:approve_app", _TALK, "Approve or reject a tool call."),
     Entry("interrupt", "deciding:interrupt_app", _TALK, "Ask a run to stop."),
     Entry("grants", "grants:app", _MANAGE, "Who takes part in a thread, and in which role."),

@@ -12,6 +12,7 @@ from bubble.cli.conversation import Conversation, Screen
 from bubble.cli.eventlines import event_line
 from bubble.cli.output import say, stdout_console, write_json, write_raw
 from bubble.cli.remote import connected, outage_in_words, tell_outage
+from bubble.server.messages.encoding import message_json
 
 if TYPE_CHECKING:
     from bubble.assembler import BubbleMessage, Grouping
@@ -80,7 +81,7 @@ def _write(upserts: Sequence[BubbleMessage], removals: Sequence[str]) -> None:
     for message_id in removals:
         write_json({"type": "message.removed", "id": message_id})
     for message in upserts:
-        write_json({"type": "message", "message": message})
+        write_raw(b'{"type":"message","message":%s}' % message_json(message))
 
 
 @asynccontextmanager

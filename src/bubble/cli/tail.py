@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated
 
 import typer
 
@@ -10,16 +10,11 @@ from bubble.cli.failures import UsageProblem
 from bubble.cli.output import note
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import run_async
-from bubble.cli.threads import ThreadArgument
+from bubble.cli.threads import GroupingOption, ThreadArgument
 
-__all__ = ["GroupingOption", "app"]
+__all__ = ["app"]
 
 app = typer.Typer(add_completion=False, name="tail", help="Follow a thread live.")
-
-GroupingOption: TypeAlias = Annotated[
-    Literal["speaker", "run"],
-    typer.Option("--grouping", help="`speaker`: who said what when; `run`: each run in one piece."),
-]
 
 
 @app.command()

@@ -15,11 +15,15 @@ from bubble.cli.remote import connected, run_async, take
 if TYPE_CHECKING:
     from bubble.protocol.resources import JoinPolicy, Metadata, Run, Thread
 
-__all__ = ["ThreadArgument", "app"]
+__all__ = ["GroupingOption", "ThreadArgument", "app"]
 
 app = typer.Typer(add_completion=False, name="threads", help="List, create, show and delete threads.")
 
 ThreadArgument: TypeAlias = Annotated[str, typer.Argument(metavar="THREAD", help="The thread's id.")]
+GroupingOption: TypeAlias = Annotated[
+    Literal["speaker", "run"],
+    typer.Option("--grouping", help="`speaker`: who said what when; `run`: each run in one piece."),
+]
 
 
 @app.command("list")

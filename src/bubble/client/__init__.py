@@ -8,6 +8,7 @@ from bubble.client.connection import BubbleConnection
 from bubble.client.follower import SubscriptionStatistics
 from bubble.client.hearing import RunInterrupted
 from bubble.client.listing import Listing
+from bubble.client.message_pages import MessagePage
 from bubble.client.messages import MessagesSubscription, MessagesUpdate
 from bubble.client.negotiation import AssemblerProvider, Extensions
 from bubble.client.outbound import AttachedFile, SentMessage
@@ -27,6 +28,7 @@ __all__ = [
     "Extensions",
     "GrantsSubscription",
     "Listing",
+    "MessagePage",
     "MessagesSubscription",
     "MessagesUpdate",
     "ProtocolInfo",

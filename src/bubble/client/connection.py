@@ -22,6 +22,7 @@ from bubble.client.follower import Follower
 from bubble.client.http import HttpClient
 from bubble.client.listening import Listening
 from bubble.client.listing import Listing
+from bubble.client.message_pages import MessagePage, read_message_page
 from bubble.client.messages import MessagesServices, MessagesSubscription
 from bubble.client.negotiation import AssemblerProvider, Extensions
 from bubble.client.outbound import AttachedFile, Outbound, SentMessage
@@ -304,6 +305,12 @@ class BubbleConnection(Administration, Participation):
         return ThreadSubscription(self._sockets, follower, retry_for=self._retry_for, timeout=self._timeout)
 
     # --- messages ---------------------------------------------------------------------------------------------------------------
+
+    async def get_message_page(
+        self, thread_id: str, *, before: int | None = None, limit: int | None = None, grouping: Grouping = "speaker"
+    ) -> MessagePage:
+        """One page of messages as the server assembles them: the newest that opened before the seq `before`, 50 by default, 200 at most."""
+        return await read_message_page(self._http, thread_id, before=before, limit=limit, grouping=grouping)
 
     def follow_messages(
         self, thread_id: str, *, grouping: Grouping = "speaker", from_seq: int | None = None

@@ -16,11 +16,12 @@ __all__ = ["prove_messages"]
 async def prove_messages(
     stored: Sequence[SequencedEvent],
     followed: Sequence[BubbleMessage],
+    served: Sequence[BubbleMessage],
     replies: Mapping[str, Sequence[bytes]],
     *,
     assembler: Assembler,
 ) -> list[Claim]:
-    """What can be claimed of the messages: as they were `followed`, and by their runs; `replies` are recordings by their runs."""
+    """What can be claimed of the messages: as they were `followed` live and `served` as a page; `replies` are recordings by their runs."""
     by_speaker = (await assembler.assemble(stored)).messages
     by_run = {message["id"]: message for message in (await assembler.assemble(stored, grouping="run")).messages}
     return [
@@ -28,6 +29,7 @@ async def prove_messages(
             f"{len(by_speaker)} messages, followed live, are those that the whole log makes",
             _first_difference(by_speaker, followed),
         ),
+        Claim.of("the server makes the same of it", _first_difference(by_speaker, served)),
         Claim.of(
             f"the messages of {len(replies)} replies are what their chunks make alone, part by part",
             _first_other_reply(by_run, replies),
@@ -37,12 +39,12 @@ async def prove_messages(
     ]
 
 
-def _first_difference(expected: Sequence[BubbleMessage], followed: Sequence[BubbleMessage]) -> str | None:
-    for want, got in zip(expected, followed, strict=False):
+def _first_difference(expected: Sequence[BubbleMessage], given: Sequence[BubbleMessage]) -> str | None:
+    for want, got in zip(expected, given, strict=False):
         if want != got:
-            return f"message {want['id']} was followed as another one"
-    if len(expected) != len(followed):
-        return f"the log makes {len(expected)} messages, {len(followed)} were followed"
+            return f"message {want['id']} is another one"
+    if len(expected) != len(given):
+        return f"the log makes {len(expected)} messages, here are {len(given)}"
     return None
 
 

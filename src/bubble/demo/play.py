@@ -177,6 +177,7 @@ class Play:
 
     async def _prove(self, ada: BubbleConnection) -> Sequence[Claim]:
         stored = [event async for event in ada.iter_events(self._thread_id)]
+        page = await ada.get_message_page(self._thread_id, limit=200)
         grace = self.scene.readers[GRACE.principal_id]
         readers = {
             "Ada, who followed from first to last,": self.scene.readers[ADA.principal_id].seen,
@@ -186,7 +187,9 @@ class Play:
         return [
             *prove_readers(stored, readers),
             *prove_replies(stored, replies),
-            *await prove_messages(stored, self.scene.messages, replies, assembler=ada.assembler.create()),
+            *await prove_messages(
+                stored, self.scene.messages, page.messages, replies, assembler=ada.assembler.create()
+            ),
         ]
 
 
