@@ -27,6 +27,7 @@ def test_the_client_does_not_load_the_server() -> None:
     assert [name for name in loaded if name.startswith(("bubble.server", "bubble.store", "bubble.hub"))] == []
 
 
+@pytest.mark.requirement("TA-100")
 def test_the_documented_calls_type_check(tmp_path: Path) -> None:
     program = tmp_path / "surface.py"
     program.write_text(

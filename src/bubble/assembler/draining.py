@@ -74,10 +74,12 @@ def _foreign_and_finished(
     for record in records:
         if isinstance(record, StartRecord):
             starters[record.run_id] = record.principal_id
+        elif isinstance(record, PartRecord):
+            starters.setdefault(record.run_id, record.principal_id)
         elif isinstance(record, FinishRecord):
             finished.add(record.run_id)
     in_order = dict.fromkeys(record.run_id for record in records if isinstance(record, StartRecord | PartRecord))
-    return tuple(run for run in in_order if run in finished and starters.get(run, own_principal_id) != own_principal_id)
+    return tuple(run for run in in_order if run in finished and starters[run] != own_principal_id)
 
 
 def _chunks_of_others(records: Sequence[Record], own_principal_id: str) -> Iterator[tuple[str, dict[str, object]]]:

@@ -14,7 +14,6 @@ from bubble.protocol.jsontext import JSONValue
 __all__ = [
     "AGENT_EVENT",
     "APPROVAL",
-    "DEFAULT_ROLES",
     "EXTENSION",
     "FACTS",
     "INTERRUPT",
@@ -101,7 +100,7 @@ class Speaker:
 
 RoleOf: TypeAlias = Callable[[Speaker], Role]
 
-DEFAULT_ROLES: Final[Mapping[str | None, Role]] = {
+_ROLES: Final[Mapping[str | None, Role]] = {
     "user_input": "user",
     "agent_work": "assistant",
     "system_work": "system",
@@ -112,4 +111,4 @@ def default_role(speaker: Speaker) -> Role:
     """The role by the kind of the run, `assistant` without one; `user` for who speaks in a run of somebody else's."""
     if speaker.run_id is None:
         return "system"
-    return DEFAULT_ROLES.get(speaker.kind, "assistant") if speaker.is_starter else "user"
+    return _ROLES.get(speaker.kind, "assistant") if speaker.is_starter else "user"

@@ -39,7 +39,7 @@ def read_reaction(principal_id: str, part: NativePart) -> Reaction | None:
         return None
     try:
         said = msgspec.convert(part, ReactionPart)
-    except msgspec.ValidationError:
+    except ValueError:  # of the wrong shape, or with half a character where a word must stand
         return None
     return Reaction(principal_id, said.emoji, said.target_seq, adds=said.op == "add")
 

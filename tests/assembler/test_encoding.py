@@ -1,0 +1,148 @@
+"""From a message to event parts and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bubble.assembler import EventPart, MessagePart, NativePart, create_assembler, validate_chunk
+from bubble.extensions.artifacts import ArtifactHandler
+from bubble.protocol.errors import InvalidRequest
+from tests.assembler.logs import Event, numbered
+from tests.assembler.test_handlers import Given, Mentions
+from tests.assembler.threads import run
+
+ASSEMBLER = create_assembler(part_handlers=[ArtifactHandler(), Mentions()])
+
+
+def encoded(*parts: Any) -> list[EventPart]:  # noqa: ANN401 - wrong ones, too
+    return run(ASSEMBLER.encode({"id": "m", "role": "user", "parts": list(parts)}))
+
+
+def assembled(parts: list[EventPart]) -> list[MessagePart]:
+    log: list[Event] = [
+        {"type": "message_part", "principalId": "ann", "runId": "r", "part": part.part, "version": part.version}
+        for part in parts
+    ]
+    [message] = run(ASSEMBLER.assemble(numbered(log))).messages
+    return message["parts"]
+
+
+@pytest.mark.requirement("TA-27")
+def test_text_is_encoded_as_its_start_its_delta_and_its_end() -> None:
+    assert encoded({"type": "text", "text": "hi"}, {"type": "text", "text": ""}) == [
+        EventPart("ai-sdk-v6", {"type": "text-start", "id": "text-1"}),
+        EventPart("ai-sdk-v6", {"type": "text-delta", "id": "text-1", "delta": "hi"}),
+        EventPart("ai-sdk-v6", {"type": "text-end", "id": "text-1"}),
+        EventPart("ai-sdk-v6", {"type": "text-start", "id": "text-2"}),
+        EventPart("ai-sdk-v6", {"type": "text-delta", "id": "text-2", "delta": ""}),
+        EventPart("ai-sdk-v6", {"type": "text-end", "id": "text-2"}),
+    ]
+
+
+@pytest.mark.requirement("TA-27")
+def test_reasoning_keeps_its_id_and_what_its_provider_said() -> None:
+    part = {"type": "reasoning", "id": "rs-1", "text": "hm", "providerMetadata": {"p": {"k": 1}}}
+    assert [one.part for one in encoded(part)] == [
+        {"type": "reasoning-start", "id": "rs-1", "providerMetadata": {"p": {"k": 1}}},
+        {"type": "reasoning-delta", "id": "rs-1", "delta": "hm"},
+        {"type": "reasoning-end", "id": "rs-1"},
+    ]
+
+
+@pytest.mark.requirement("TA-28", "TA-58")
+def test_files_and_starts_of_steps_are_chunks() -> None:
+    file = {"type": "file", "url": "data:,x", "mediaType": "text/plain", "filename": "x.txt"}
+    assert [one.part for one in encoded({"type": "step-start"}, file)] == [{"type": "start-step"}, file]
+
+
+@pytest.mark.requirement("TA-29")
+def test_a_part_that_a_handler_recognises_becomes_its_native_part() -> None:
+    part = {"type": "data-app-mention", "id": "mention:ann", "data": {"principalId": "ann"}}
+    assert encoded(part) == [EventPart("bubble-v1", {"kind": "mention", "principalId": "ann"})]
+
+
+@pytest.mark.requirement("TA-30", "TA-03")
+def test_parts_of_the_core_become_what_they_came_from() -> None:
+    payload: Any = {"kind": "novel", "x": [1, None]}
+    event = {"type": "data-bubble-agent-event", "id": "e", "data": {"name": "thinking", "data": 1}}
+    assert encoded({"type": "data-bubble-extension", "data": payload}, event) == [
+        EventPart("bubble-v1", payload),
+        EventPart("bubble-v1", {"kind": "agent_event", "name": "thinking", "data": 1, "id": "e"}),
+    ]
+
+
+@pytest.mark.requirement("TA-32")
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        ({"type": "tool-search", "toolCallId": "c"}, "tool-search"),
+        ({"type": "data-bubble-approval", "data": {}}, "data-bubble-approval"),
+        ({"type": "source-url", "url": "x"}, "source-url"),
+        ({"type": "text"}, "`text` must be a string"),
+        ({"type": "file", "url": "x"}, "`mediaType` must be a string"),
+        ({"type": "data-bubble-extension", "data": 7}, "must be an object"),
+        ({"type": "data-bubble-extension", "data": {"kind": 7}}, "no string `kind`"),
+        ({"text": "no type"}, "object with a string `type`"),
+        (7, "object with a string `type`"),
+    ],
+)
+def test_what_nobody_knows_how_to_say_is_refused_by_its_place(part: object, reason: str) -> None:
+    with pytest.raises(InvalidRequest, match=r"`\$\.parts\[1\]`") as refused:
+        encoded({"type": "text", "text": "a"}, part)
+    assert reason in str(refused.value)
+
+
+@pytest.mark.requirement("TA-32")
+@pytest.mark.parametrize("message", [{}, {"parts": "text"}, {"parts": {"0": 1}}])
+def test_a_message_without_a_list_of_parts_is_refused(message: dict[str, object]) -> None:
+    with pytest.raises(InvalidRequest, match=r"`\$\.parts` must be a list"):
+        run(ASSEMBLER.encode(message))
+
+
+@pytest.mark.requirement("TA-36")
+def test_a_part_that_two_handlers_claim_is_refused() -> None:
+    class Rival(Given):
+        def from_ui_part(self, part: MessagePart) -> NativePart | None:
+            return {"kind": "given"} if part["type"] == "data-app-mention" else None
+
+    assembler = create_assembler(part_handlers=[Mentions(), Rival()])
+    part = {"type": "data-app-mention", "data": {"principalId": "ann"}}
+    with pytest.raises(InvalidRequest, match="'mention' and 'given' both claim it"):
+        run(assembler.encode({"parts": [part]}))
+
+
+WORDS = st.text(st.characters(), max_size=8)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | WORDS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(WORDS, inner, max_size=3),
+    max_leaves=5,
+)
+NATIVES = st.dictionaries(WORDS, JSON, max_size=3).map(lambda payload: {**payload, "kind": "novel"})
+PARTS = st.one_of(
+    st.fixed_dictionaries({"type": st.just("text"), "text": WORDS, "state": st.just("done")}),
+    st.fixed_dictionaries(
+        {"type": st.just("reasoning"), "id": WORDS, "text": WORDS, "state": st.just("done")},
+        optional={"providerMetadata": st.just({"p": {"k": 1}})},
+    ),
+    st.fixed_dictionaries({"type": st.just("file"), "url": WORDS, "mediaType": WORDS}, optional={"filename": WORDS}),
+    st.fixed_dictionaries({"type": st.just("data-bubble-extension"), "data": NATIVES}),
+    st.fixed_dictionaries({"type": st.just("step-start")}),
+    WORDS.filter(bool).map(
+        lambda who: {"type": "data-app-mention", "id": f"mention:{who}", "data": {"principalId": who}}
+    ),
+)
+
+
+@pytest.mark.requirement("TA-97", "TA-31")
+@given(st.lists(PARTS, max_size=6, unique_by=lambda part: part.get("id", id(part))))
+def test_a_message_that_is_encoded_and_assembled_has_the_same_parts(parts: list[dict[str, object]]) -> None:
+    wanted = [*parts, {"type": "text", "text": "last", "state": "done"}]
+    events = encoded(*wanted)
+    assert assembled(events) == wanted
+    for event in events:
+        if event.version == "ai-sdk-v6":
+            validate_chunk(event.part)

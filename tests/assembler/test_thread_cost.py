@@ -1,0 +1,180 @@
+"""What threads cost, in steps of the interpreter and in bytes: the same on every machine, however busy."""
+
+from __future__ import annotations
+
+import sys
+import tracemalloc
+from collections.abc import Callable, Sequence
+from types import FrameType
+
+import pytest
+
+from bubble.assembler import Grouping, ThreadAssembler
+from bubble.protocol.events import SequencedEvent
+from tests.assembler.logs import (
+    Event,
+    approval,
+    chunk,
+    delta,
+    finished,
+    interrupt,
+    native,
+    numbered,
+    reaction,
+    said,
+    shown,
+    start,
+    started,
+    tool,
+)
+from tests.assembler.threads import ASSEMBLER, run
+
+
+def one_text(count: int) -> list[Event]:
+    return [started(), start(), *(delta(" word") for _ in range(count))]
+
+
+def many_runs(count: int) -> list[Event]:
+    runs = [[started(f"r{n}"), *said("hello", run=f"r{n}"), finished(f"r{n}")] for n in range(count // 5)]
+    return [event for each in runs for event in each]
+
+
+def two_voices(count: int) -> list[Event]:
+    """Every delta opens a continuation."""
+    return [start(), start(who="ann"), *(delta(" word", who=("bot", "ann")[n % 2]) for n in range(count))]
+
+
+def two_runs(count: int) -> list[Event]:
+    return [start(), start("s"), *(delta(" word", ("r", "s")[n % 2]) for n in range(count))]
+
+
+def calls(count: int) -> list[Event]:
+    return [
+        event
+        for n in range(count // 3)
+        for event in (tool(str(n)), approval(str(n)), chunk("tool-output-available", toolCallId=str(n), output=n))
+    ]
+
+
+def early_decisions(count: int) -> list[Event]:
+    return [*(approval(str(n)) for n in range(count // 2)), *(tool(str(n)) for n in range(count // 2))]
+
+
+def facts(count: int) -> list[Event]:
+    return [event for n in range(count // 2) for event in (chunk("data-x", id="1", data=n), interrupt())]
+
+
+def reactions(count: int) -> list[Event]:
+    """On a thread of many interleaved runs, to all of it."""
+    half = count // 2
+    return [*two_runs(half), *(reaction(3 + n, who=f"p{n}") for n in range(half))]
+
+
+def artifacts(count: int) -> list[Event]:
+    return [native("artifact", artifactId="a", op="append", text="x") for _ in range(count)]
+
+
+def metadata(count: int) -> list[Event]:
+    return [chunk("message-metadata", messageMetadata={"tokens": n}) for n in range(count)]
+
+
+def steps(operation: Callable[[], object]) -> int:
+    """How many functions are called, those of the interpreter included."""
+    count = 0
+
+    def note(frame: FrameType, event: str, argument: object) -> None:  # noqa: ARG001 - what `sys.setprofile` calls
+        nonlocal count
+        count += event in {"call", "c_call"}
+
+    sys.setprofile(note)
+    try:
+        operation()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+def assembled(log: Sequence[SequencedEvent], grouping: Grouping) -> ThreadAssembler:
+    thread = ASSEMBLER.open(grouping=grouping)
+    run(thread.apply(log))
+    run(thread.snapshot())
+    return thread
+
+
+LOGS = [
+    one_text,
+    many_runs,
+    two_voices,
+    two_runs,
+    calls,
+    early_decisions,
+    facts,
+    reactions,
+    artifacts,
+    metadata,
+]
+
+
+@pytest.mark.requirement("TA-96", "TA-40")
+@pytest.mark.parametrize("grouping", ["speaker", "run"])
+@pytest.mark.parametrize("make", LOGS, ids=lambda make: make.__name__)
+def test_twice_as_many_events_take_twice_the_steps(make: Callable[[int], list[Event]], grouping: Grouping) -> None:
+    some, more = numbered(make(600)), numbered(make(1_200))
+    assert steps(lambda: assembled(more, grouping)) <= 2.05 * steps(lambda: assembled(some, grouping))
+
+
+@pytest.mark.requirement("TA-40", "TA-96")
+def test_an_event_at_the_end_of_a_long_thread_costs_what_it_costs_at_the_beginning() -> None:
+    def cost_after(count: int) -> int:
+        thread = assembled(numbered(one_text(count)), "speaker")
+        [event] = numbered([delta(" word")], first=count + 3)
+        return steps(lambda: run(thread.apply([event])))
+
+    assert cost_after(2_000) == cost_after(20)
+
+
+@pytest.mark.requirement("TA-96", "TA-18")
+@pytest.mark.parametrize("make", [one_text, many_runs, two_runs], ids=lambda make: make.__name__)
+def test_windows_that_are_read_and_cleared_as_a_thread_grows_take_twice_the_steps_for_twice_the_events(
+    make: Callable[[int], list[Event]],
+) -> None:
+    def drain(log: list[SequencedEvent]) -> None:
+        thread = ASSEMBLER.open()
+        for first in range(0, len(log), 50):
+            run(thread.apply(log[first : first + 50]))
+            window = run(thread.window())
+            run(thread.clear_window(window.through_seq))
+
+    some, more = numbered(make(1_000)), numbered(make(2_000))
+    assert steps(lambda: drain(more)) <= 2.05 * steps(lambda: drain(some))
+
+
+def memory(log: list[SequencedEvent]) -> float:
+    """Bytes that a thread holds, per byte of its events' texts."""
+    tracemalloc.start()
+    try:
+        thread = assembled(
+            [SequencedEvent(event.seq, event.created_at, bytes(bytearray(event.text))) for event in log], "speaker"
+        )
+        used, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert run(thread.snapshot()).head_seq == len(log)
+    return used / sum(len(event.text) for event in log)
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TA-96")
+@pytest.mark.parametrize(("make", "most"), [(one_text, 2), (many_runs, 10)], ids=["one text", "many messages"])
+def test_a_thread_of_a_hundred_thousand_events_takes_a_small_multiple_of_its_text(
+    make: Callable[[int], list[Event]], most: float
+) -> None:
+    log = numbered(make(100_000))
+    assert memory(log) < most
+
+
+@pytest.mark.slow
+@pytest.mark.requirement("TA-96")
+def test_a_hundred_thousand_deltas_are_one_text() -> None:
+    thread = assembled(numbered(one_text(100_000)), "speaker")
+    assert shown(run(thread.snapshot()).messages) == [("r", " word" * 100_000)]
