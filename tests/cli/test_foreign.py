@@ -55,6 +55,7 @@ COMMANDS = (
     "post t Hello",
     "tail t",
     "tail t --raw --no-follow",
+    "messages t",
     "approve t r c",
     "interrupt t",
     "grants list",

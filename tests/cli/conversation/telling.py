@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from rich.console import Console, Group, RenderableType
 
-from bubble.assembler import Grouping, create_assembler, message_changes
+from bubble.assembler import Grouping, ThreadSnapshot, create_assembler, message_changes
 from bubble.cli.conversation import Conversation
 from bubble.extensions.artifacts import ArtifactHandler
 from bubble.protocol.events import SequencedEvent
@@ -42,16 +42,22 @@ class Told:
         self.growing = ""
         self._thread = create_assembler(part_handlers=[ArtifactHandler()]).open(grouping=grouping)
         self._width = width
-        self._before = None
+        self._before: ThreadSnapshot | None = None
 
     async def hear(self, events: Iterable[SequencedEvent]) -> None:
         """The next events, in one update."""
         await self._thread.apply(list(events))
         snapshot = await self._thread.snapshot()
         changes = message_changes(self._before, snapshot)
-        self._before = snapshot  # type: ignore[assignment]
+        self._before = snapshot
         self.so_far += printed(self.conversation.take(changes.upserts), width=self._width)
         self.growing = printed(self.conversation.growing(room=1_000), width=self._width)
+
+    async def pass_over(self, events: Iterable[SequencedEvent]) -> None:
+        """Events that nobody wants to be told of."""
+        await self._thread.apply(list(events))
+        self._before = await self._thread.snapshot()
+        self.conversation.pass_over(self._before.messages)
 
     def end(self) -> str:
         """Everything, at the end."""

@@ -260,11 +260,23 @@ async def test_at_the_end_what_still_grew_is_told_as_it_stands() -> None:
 async def test_of_what_was_passed_over_only_what_changes_is_told() -> None:
     log = numbered([started(), tool(), *question(), chunk("tool-output-available", toolCallId="c", output=1)])
     follow = Told()
-    await follow.hear(log[:-1])
-    follow.conversation.pass_over([])
-    follow.so_far = ""
+    await follow.pass_over(log[:-1])
     await follow.hear(log[-1:])
     assert follow.so_far.splitlines()[2:] == ["12:35:04  bot goes on", "          ▸ search  done", "          → 1"]
+
+
+async def test_at_the_end_nothing_of_what_was_passed_over_is_told() -> None:
+    follow = Told()
+    await follow.pass_over(numbered([started(), tool(), start(), delta("One, tw")]))
+    assert follow.end() == ""
+
+
+async def test_of_a_text_that_grew_already_only_what_comes_is_told() -> None:
+    log = numbered([started(), start(), delta("One, "), delta("two\nthree"), end(), finished()])
+    follow = Told()
+    await follow.pass_over(log[:3])
+    await follow.hear(log[3:])
+    assert follow.so_far.splitlines()[2:] == ["12:35:02  bot goes on", "          two", "          three"]
 
 
 def test_data_that_is_replaced_often_is_told_again_only_when_that_is_over() -> None:

@@ -60,6 +60,16 @@ class Progress:
         self.parts.append(self.message["parts"][len(self.parts)])
         self.characters = 0
 
+    def pass_over(self) -> None:
+        """All that there is counts as told."""
+        self.is_begun = self.is_headed = True
+        while self.rest:
+            part = self.rest[0]
+            if len(self.rest) == 1 and part.get("state") == "streaming" and "text" in part:
+                self.characters = len(str(part["text"]))
+                return
+            self.end_part()
+
     def remaining_text(self, part: MessagePart) -> str:
         """What is not told of the next part, a text. Blank lines at its beginning and at its end say nothing."""
         text = str(part.get("text", ""))[self.characters :].rstrip("\n")

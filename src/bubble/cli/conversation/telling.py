@@ -67,8 +67,10 @@ class Conversation:
         return [item for each in told for item in chain(self._tell(each), self._ending(each))]
 
     def pass_over(self, messages: Sequence[BubbleMessage]) -> None:
-        """Takes these as told, so that only what changes of them is told later."""
+        """Takes these as told, so that only what comes to them and what changes of them is told later."""
         self.take(messages)
+        for each in self._open:
+            self._messages[each].pass_over()
         self._stage = Stage()
 
     def rest(self) -> list[RenderableType]:
