@@ -61,11 +61,11 @@ def handlers() -> str:
 def of_the_client() -> str:
     """What a connection adds."""
     connection, provider = client.BubbleConnection, client.AssemblerProvider
-    calls = _calls([connection.follow_messages, connection.send_message, client.Extensions.negotiate])
+    reading = [connection.follow_messages, connection.get_message_page]
+    calls = _calls([*reading, connection.send_message, client.Extensions.negotiate])
+    given = [client.MessagesUpdate, client.MessagePage, client.SentMessage]
     own = _section(provider, [provider.ready, provider.revision, provider.subscribe, provider.create])
-    return (
-        f"{calls}{_section(client.MessagesSubscription)}{own}\n{_values([client.MessagesUpdate, client.SentMessage])}"
-    )
+    return f"{calls}{_section(client.MessagesSubscription)}{own}\n{_values(given)}"
 
 
 def _values(kinds: Sequence[type]) -> str:
