@@ -13,8 +13,9 @@ from bubble.client import BubbleConnection
 from bubble.protocol.jsontext import dump_json
 from bubble.reef.agent import ReefAgent
 from tests.amphibian.logs import ME
+from tests.amphibian.world import Thread
 
-__all__ = ["Held", "Stage"]
+__all__ = ["Held", "Stage", "held_by"]
 
 
 class Held:
@@ -105,10 +106,19 @@ class Stage:
 
     async def held(self) -> Held:
         """What the thread holds now."""
-        stored = [event async for event in self._bubble.iter_events(self.thread_id)]
-        assembled = await create_assembler().assemble(stored)
-        messages = [message for message in assembled.messages if message["role"] == "assistant"]
-        return Held([event.to_dict() for event in stored], messages)
+        return await _held(self._bubble, self.thread_id)
+
+
+async def held_by(thread: Thread) -> Held:
+    """What a thread holds now."""
+    return await _held(thread.bubble, thread.thread_id)
+
+
+async def _held(bubble: BubbleConnection, thread_id: str) -> Held:
+    stored = [event async for event in bubble.iter_events(thread_id)]
+    assembled = await create_assembler().assemble(stored)
+    messages = [message for message in assembled.messages if message["role"] == "assistant"]
+    return Held([event.to_dict() for event in stored], messages)
 
 
 async def _keep_nothing(text: bytes) -> None:

@@ -363,7 +363,10 @@ async def test_an_interrupt_for_somebody_elses_run_changes_nothing(world: World,
 @pytest.mark.requirement("RF-44")
 async def test_an_agent_that_does_not_answer_the_cancel_holds_nobody_up(world: World, reef_to: ReefTo) -> None:
     silent = Answer(ending="open")
-    async with raw_agent(in_turn(WORKS, otherwise=silent)) as raw, world.connector(reef_to(raw.url)):
+    async with (
+        raw_agent(in_turn(WORKS, otherwise=silent)) as raw,
+        world.connector(reef_to(raw.url, cancel_seconds=0.2)),
+    ):
         thread = await world.thread()
         await thread.say("Go")
         started = await thread.next("run_started")
@@ -389,7 +392,7 @@ async def test_losing_the_grant_cancels_the_task(world: World, reef_to: ReefTo) 
 async def test_stopping_finishes_open_runs_and_cancels_tasks_within_ten_seconds(world: World, reef_to: ReefTo) -> None:
     async with raw_agent(in_turn(WORKS, otherwise=Answer(ending="open"))) as raw:
         thread = await world.thread()
-        async with world.connector(reef_to(raw.url)):
+        async with world.connector(reef_to(raw.url, cancel_seconds=0.2)):
             await thread.say("Go")
             await thread.next("message_part")
             began = asyncio.get_running_loop().time()

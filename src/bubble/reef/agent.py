@@ -43,7 +43,6 @@ class _Conversation:
     translator: Translator
     task: asyncio.Task[object] | None
     hearing: Hearing
-    heard: bool = False
     is_cancelled: bool = False
 
 
@@ -137,10 +136,12 @@ class ReefAgent:
     ) -> None:
         async with aclosing(events):
             async for event in events:
+                if conversation.hearing.is_again(event):
+                    after_gap = False
+                    continue
                 if after_gap and event.carrier != "task":  # which would have told what was missed
                     await self._say([Event(name="rejoined", data={"message": _GAP})], conversation.reply)
                 after_gap = False
-                conversation.heard = True
                 conversation.hearing.note(event)
                 await self._say(conversation.translator.translate(event), conversation.reply)
                 if conversation.translator.is_complete:
@@ -148,10 +149,11 @@ class ReefAgent:
 
     async def _take_up_again(self, conversation: _Conversation, lost: AgentFailure) -> None:
         translator = conversation.translator
-        if translator.task_id is None or not conversation.heard:
+        if translator.task_id is None or not conversation.hearing:
             raise lost
         lost.begun = True
         _logger.info("The stream of task %s is taken up again.", translator.task_id)
+        conversation.hearing.begin_again()
         try:
             await self._hear(self._client.rejoin(translator.task_id), conversation, after_gap=True)
         except AgentFailure as failure:

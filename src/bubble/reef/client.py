@@ -28,7 +28,7 @@ _logger = logging.getLogger("bubble.reef")
 
 _TRIES: Final = 6
 _LONGEST_WAIT: Final = 30.0
-_CANCEL_SECONDS: Final = 4.0
+_CANCEL_SECONDS: Final = 3.0
 # What a server answers that has no way to cancel.
 _NO_CANCEL: Final = frozenset({404, 405, 501})
 
@@ -57,6 +57,7 @@ class A2AClient:
         trusted_origins: Sequence[str] = (),
         idle_seconds: float = IDLE_SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
+        cancel_seconds: float = _CANCEL_SECONDS,
         tries: int = _TRIES,
         backoff: Backoff | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
@@ -71,6 +72,7 @@ class A2AClient:
             connect_seconds=connect_seconds,
             transport=transport,
         )
+        self._cancel_seconds = cancel_seconds
         self._tries = tries
         self._backoff = backoff or Backoff(first=0.5, longest=8.0)
         self._sleep = sleep
@@ -161,9 +163,9 @@ class A2AClient:
             return dialect.read(await object_of(response))
 
     async def cancel_task(self, task_id: str) -> None:
-        """Asks the agent to stop, within four seconds. Nothing happens where it has no way to; what it answers is only logged."""
+        """Asks the agent to stop, and waits `cancel_seconds` at most. Where it cannot, nothing happens; its answer is only logged."""
         try:
-            async with asyncio.timeout(_CANCEL_SECONDS):
+            async with asyncio.timeout(self._cancel_seconds):
                 await self._cancel(task_id)
         except TimeoutError:
             _logger.warning("The agent did not answer when task %s was cancelled.", task_id)

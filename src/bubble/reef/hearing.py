@@ -18,16 +18,35 @@ __all__ = ["Hearing"]
 
 
 class Hearing:
-    """What one conversation hears, for younger ones about the same task."""
+    """What one conversation hears: for itself, should its stream begin again, and for younger ones about the same task."""
 
     def __init__(self) -> None:
+        self._heard: list[int] = []
+        self._again_from: int | None = None
         self._logs: list[list[str]] = []
         self._over = asyncio.Event()
 
+    def __len__(self) -> int:
+        return len(self._heard)
+
     def note(self, event: AgentEvent) -> None:
         """The conversation has heard an event."""
+        self._heard.append(hash(repr(event)))
         for log in self._logs:
             log.append(repr(event))
+
+    def begin_again(self) -> None:
+        """What comes now is of another stream, which may begin where the first one began."""
+        self._again_from = 0
+
+    def is_again(self, event: AgentEvent) -> bool:
+        """Whether the event was heard before the stream began again: as long as everything comes in the same order as before."""
+        at = self._again_from
+        if at is None or at >= len(self._heard) or self._heard[at] != hash(repr(event)):
+            self._again_from = None
+            return False
+        self._again_from = at + 1
+        return True
 
     def end(self) -> None:
         """It hears nothing more."""
