@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, asynccontextmanager
@@ -131,6 +132,7 @@ def test_a_call_that_waits_says_so_until_somebody_decides(
         async with bubble.run(thread, kind="agent_work") as run:
             call = await run.tool_call("refund", {"amount": 20})
             assert await call.approval()
+            await asyncio.to_thread(terminal.wait_for, shows("▸ refund  approved"))
             await call.output("refunded")
 
     with ThreadPoolExecutor(1) as elsewhere:
