@@ -93,7 +93,7 @@ async def test_the_thread_is_the_context_and_a_first_message_names_no_task(world
         assert message["parts"] == [{"text": "Hello"}]
 
 
-@pytest.mark.requirement("RF-20", "RF-22", "RF-61")
+@pytest.mark.requirement("RF-20", "RF-21", "RF-22", "RF-61")
 async def test_what_is_said_during_a_reply_is_one_more_question_without_names(world: World, reef_to: ReefTo) -> None:
     first = event_stream(artifact("Hm"), ending="open")
     async with (
@@ -113,7 +113,7 @@ async def test_what_is_said_during_a_reply_is_one_more_question_without_names(wo
         assert texts(sent(raw)[1]) == ["Two\n\nThree"]
 
 
-@pytest.mark.requirement("RF-22", "RF-102")
+@pytest.mark.requirement("RF-17", "RF-18", "RF-22", "RF-102")
 async def test_two_hundred_at_once_are_one_forward_in_flight_and_one_queued(world: World, reef_to: ReefTo) -> None:
     async with raw_agent(in_turn(WORKS, done("All"))) as raw, world.connector(reef_to(raw.url)) as connector:
         thread = await world.thread()
@@ -137,7 +137,7 @@ async def test_two_hundred_at_once_are_one_forward_in_flight_and_one_queued(worl
         assert (counted.forwards, counted.waiting) == (2, 0)
 
 
-@pytest.mark.requirement("RF-67")
+@pytest.mark.requirement("RF-24", "RF-67")
 async def test_files_go_along_as_bytes_or_urls_and_others_are_dropped(
     world: World, reef_to: ReefTo, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -214,7 +214,7 @@ async def test_a_refusal_that_is_not_about_the_task_is_told_and_the_task_kept(wo
         assert [message.get("taskId") for message in sent(raw)] == [None, "t", "t"]
 
 
-@pytest.mark.requirement("RF-47", "RF-106")
+@pytest.mark.requirement("RF-106")
 async def test_two_threads_never_share_a_task_or_a_context(world: World, reef_to: ReefTo) -> None:
     def answer(asked: Asked) -> Answer:
         message = asked.json["message"] if isinstance(asked.json, dict) else {}

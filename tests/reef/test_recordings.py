@@ -24,6 +24,7 @@ def test_there_are_recordings_of_every_dialect() -> None:
     }
 
 
+@pytest.mark.requirement("RF-14", "RF-31", "RF-105")
 @pytest.mark.parametrize("recording", RECORDINGS, ids=str)
 async def test_a_recorded_reply_is_on_the_thread_once(
     recording: Recording, make_stage: Callable[..., Awaitable[Stage]], reef_to: Callable[..., ReefAgent]

@@ -15,7 +15,7 @@ from tests.amphibian.world import World
 from tests.reef.stage import held_by
 from tests.reef.test_conversations import interrupt, result_for
 
-pytestmark = [pytest.mark.anyio, pytest.mark.requirement("RF-54", "RF-95")]
+pytestmark = [pytest.mark.anyio, pytest.mark.requirement("RF-54", "RF-95", "RF-96")]
 
 ReefTo = Callable[..., ReefAgent]
 all_dialects = pytest.mark.parametrize("path", ["", *(interface.path for interface in INTERFACES)])

@@ -1,0 +1,135 @@
+"""`bubble reef`, with the server, the agent and reef in processes of their own."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import anyio
+import pytest
+
+from tests.amphibian.processes import Scene, scene
+from tests.amphibian.world import text_of
+from tests.reef.processes import MockProcess, ReefProcess, configured, reef_on
+from tests.reef.raw_agent import Answer, raw_agent
+
+pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
+
+KILLS = int(os.environ.get("BUBBLE_REEF_KILLS", "10"))
+SEED = int(os.environ.get("BUBBLE_SEED", str(random.SystemRandom().randrange(2**32))))
+
+
+@pytest.fixture
+async def here(tmp_path: Path) -> AsyncIterator[Scene]:
+    """A server with a thread and a bot."""
+    async with scene(tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+async def mock() -> AsyncIterator[MockProcess]:
+    """An agent."""
+    async with MockProcess.running() as running:
+        yield running
+
+
+async def test_it_joins_answers_and_leaves_when_it_is_told(here: Scene, mock: MockProcess) -> None:
+    reef = await reef_on(here, mock)
+    await here.thread.say("Good morning")
+    assert await here.thread.answered() == "You said: Good morning"
+    assert await reef.stop() == 0
+    assert "Mock agent is spoken to over HTTP+JSON of A2A 1.0" in reef.said
+    assert await mock.stop() == 0
+
+
+@pytest.mark.requirement("RF-91")
+async def test_sigterm_in_the_middle_of_a_reply_ends_the_run_and_the_agents_work(
+    here: Scene, mock: MockProcess
+) -> None:
+    reef = await reef_on(here, mock)
+    await here.thread.say("long")
+    await here.thread.next("message_part")
+    with anyio.fail_after(10):
+        assert await reef.stop() == 0
+    await here.thread.next("run_finished", outcome="failed")
+    assert await here.thread.open_runs() == 0
+
+
+async def test_an_agent_that_restarts_is_spoken_to_again(here: Scene, mock: MockProcess) -> None:
+    await reef_on(here, mock)
+    await here.thread.say("long")
+    await here.thread.next("message_part")
+    await mock.stop(signal.SIGKILL)
+    assert "was lost" in await here.thread.answered(outcome="failed")
+    await mock.start()
+    await here.thread.say("Hello again")
+    assert await here.thread.answered() == "You said: Hello again"
+
+
+async def test_a_tasks_question_outlives_reef_and_its_answer_finds_the_task(here: Scene, mock: MockProcess) -> None:
+    reef = await reef_on(here, mock)
+    await here.thread.say("tool")
+    end = await here.thread.next("run_finished")
+    (called,) = [
+        part for event in here.thread.seen if isinstance(part := event.get("part"), dict) and "toolName" in part
+    ]
+    await reef.stop()
+    await reef_on(here, mock)
+    result = {"type": "tool_call_result", "principalId": "admin", "runId": end["runId"], "input": {}}
+    await here.thread.append({**result, "toolCallId": called["toolCallId"], "output": {"sky": "blue"}})
+    assert await here.thread.answered() == "The tool said: sky blue"
+
+
+@pytest.mark.requirement("RF-103")
+async def test_killed_at_any_moment_it_leaves_no_question_unanswered_and_no_run_open(
+    here: Scene, mock: MockProcess
+) -> None:
+    chance = random.Random(SEED)  # noqa: S311 - moments, no secrets
+    words = [f"question-{number} {'and so on ' * 20}" for number in range(KILLS)]
+    for question in words:
+        reef = await reef_on(here, mock)
+        await here.thread.say(question)
+        with anyio.move_on_after(chance.uniform(0.0, 0.4)):
+            await here.thread.answered()
+        await reef.stop(signal.SIGKILL)
+    reef = await reef_on(here, mock)
+    await here.thread.say("last one")
+    while not (await here.thread.answered()).endswith("last one"):
+        pass
+    answers = text_of([event for event in await here.thread.log() if event.get("principalId") == "bot"])
+    assert [question for question in words if question.strip() not in answers] == [], f"seed {SEED}"
+    assert await here.thread.open_runs() == 0
+
+
+@pytest.mark.requirement("RF-93")
+async def test_a_card_that_cannot_be_reached_at_the_start_is_only_logged(here: Scene, mock: MockProcess) -> None:
+    await mock.stop()
+    reef = await reef_on(here, mock)
+    assert "The agent card cannot be read yet" in reef.said
+    await mock.start()
+    await here.thread.say("There you are")
+    assert await here.thread.answered() == "You said: There you are"
+
+
+@pytest.mark.requirement("RF-93")
+async def test_a_card_that_does_not_stream_ends_it_with_status_1(here: Scene) -> None:
+    async with raw_agent(lambda _: Answer(), capabilities={"streaming": False}) as raw:
+        mute = MockProcess(pace=0.0)
+        mute.port = int(raw.url.rpartition(":")[2])
+        reef = ReefProcess(configured(here, mute))
+        await reef.start()
+        assert await reef.ended() == 1
+        assert "does not say that the agent streams" in reef.said
+        assert "Traceback" not in reef.said
+
+
+@pytest.mark.requirement("RF-94")
+async def test_a_wrong_configuration_names_the_key_and_ends_it_with_status_2(here: Scene, mock: MockProcess) -> None:
+    reef = ReefProcess(configured(here, mock, agentCardURL="x"))
+    await reef.start()
+    assert await reef.ended() == 2
+    assert "a2a.agentCardURL" in reef.said
+    assert "did you mean `a2a.agentCardUrl`?" in reef.said
