@@ -7,6 +7,7 @@ from typing import Final
 
 from bench.figure import Figure
 from bench.figures.assembler import REDUCER
+from bench.figures.connector import CONNECTOR_IDLE, CONNECTOR_LATENCY
 from bench.figures.fan_out import FAN_OUT_100, FAN_OUT_1000
 from bench.figures.frozen_reader import FROZEN_READER
 from bench.figures.history import HISTORY
@@ -33,4 +34,6 @@ FIGURES: Final[Sequence[Figure]] = (
     FROZEN_READER,
     LONG_BACKLOG,
     REDUCER,
+    CONNECTOR_LATENCY,
+    CONNECTOR_IDLE,
 )

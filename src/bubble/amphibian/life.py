@@ -71,7 +71,7 @@ class Life:
             await close_leftovers(self._services.bubble, self._thread_id, own_id=self._services.own_id)
         relay = self._begin(remembered, past)
         for stored in past.events:
-            relay.handle_event(stored)
+            self._hand_over(relay, stored)
         relay.release()
         await self._follow(relay, from_seq=past.window.head + 1)
 
@@ -118,13 +118,15 @@ class Life:
         return self.relay
 
     async def _follow(self, relay: ThreadRelay, *, from_seq: int) -> None:
-        bubble, receipt = self._services.bubble, self._services.receipt
+        bubble = self._services.bubble
         async with bubble.subscribe_thread(self._thread_id, from_seq=from_seq, unknown="keep") as events:
             self._live.set()
-            receipt(self._thread_id, from_seq - 1)
             async for stored in events:
-                relay.handle_event(stored)
-                receipt(self._thread_id, stored.seq)
+                self._hand_over(relay, stored)
+
+    def _hand_over(self, relay: ThreadRelay, stored: SequencedEvent) -> None:
+        relay.handle_event(stored)
+        self._services.receipt(self._thread_id, stored.seq)
 
     # --- what the relay needs -----------------------------------------------------------------------------------------------------
 

@@ -66,6 +66,7 @@ class AmphibianStore:
         self._database = database
         self._executor = executor
         self._waiting: dict[ThreadKey, SettlementTracker] = {}
+        self._being_written: dict[ThreadKey, SettlementTracker] = {}
         self._writing: asyncio.Task[Unavailable | None] | None = None
 
     @classmethod
@@ -97,7 +98,8 @@ class AmphibianStore:
 
     async def read(self, key: ThreadKey) -> Remembered:
         """What is known of a thread."""
-        await self.flush()
+        if key in self._waiting or key in self._being_written:
+            await self.flush()
         row = await self._call(partial(self._database.row, _READ, key.row()))
         checkpoint, beyond, session = row if row is not None else (None, None, None)
         return Remembered(
@@ -129,7 +131,8 @@ class AmphibianStore:
 
     async def _write_waiting(self) -> Unavailable | None:
         while self._waiting:
-            taken, self._waiting = self._waiting, {}
+            taken = self._being_written = self._waiting
+            self._waiting = {}
             rows = [(*key.row(), tracker.through, _as_json(tracker.beyond)) for key, tracker in taken.items()]
             try:
                 await self._call(partial(self._database.write, _WRITE_CHECKPOINT, rows))
@@ -137,6 +140,8 @@ class AmphibianStore:
                 _logger.warning("Checkpoints are not written: %s", error)
                 self._waiting = {**taken, **self._waiting}
                 return error
+            finally:
+                self._being_written = {}
         return None
 
     async def _call(self, work: Callable[[], T]) -> T:
