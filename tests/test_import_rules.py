@@ -39,6 +39,7 @@ MAY_IMPORT: Mapping[str, frozenset[str] | None] = {
 
 # library -> the only places that may import it.
 BELONGS_TO: Mapping[str, tuple[str, ...]] = {
+    "a2a": ("bubble.reef.mock",),  # of the extra; reef itself speaks its dialects without it
     "apsw": ("bubble.store.sqlite",),
     "jwt": ("bubble.auth",),
     "prometheus_client": ("bubble.server",),
