@@ -19,7 +19,7 @@ from tests.amphibian.world import text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
 
-KILLS = int(os.environ.get("BUBBLE_CONNECTOR_KILLS", "100"))
+KILLS = int(os.environ.get("BUBBLE_KILLS", "100"))
 SEED = int(os.environ.get("BUBBLE_SEED", str(random.SystemRandom().randrange(2**32))))
 LONGEST_LIFE = 0.6
 LONG = "word " * 300

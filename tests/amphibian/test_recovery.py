@@ -345,6 +345,38 @@ async def test_what_comes_while_the_past_is_gone_through_is_neither_missed_nor_d
     assert told == [*texts, "last"]
 
 
+@pytest.mark.requirement("AM-07")
+async def test_a_very_long_message_of_the_past_is_asked_as_a_whole(world: World, path: str) -> None:
+    thread = await world.thread()
+    words = [f"{number} " for number in range(2_500)]
+    await thread.append(start("long"))
+    for first in range(0, len(words), 500):
+        await thread.bubble.append_events(thread.thread_id, [part("long", word) for word in words[first : first + 500]])
+    await thread.append(finish("long"))
+    agent = Scripted()
+    async with attending(world, agent, path):
+        await thread.answered()
+    assert [turn.text for turn in agent.turns] == ["".join(words)]
+
+
+async def test_on_a_thread_that_was_set_back_it_goes_on_from_its_head(
+    world: World, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As when the server was restored from a backup."""
+    thread = await world.thread()
+    await thread.say("before the backup")
+    await set_checkpoint(world, thread, path, 10_000)
+    agent = Scripted()
+    async with attending(world, agent, path) as connector:
+        async with asyncio.timeout(PATIENCE):
+            await connector.attended(thread.thread_id)
+        await thread.say("after it")
+        await thread.answered()
+    assert [turn.text for turn in agent.turns] == ["after it"]
+    assert f"Thread {thread.thread_id} was set back to event 7" in caplog.text
+    assert await checkpoint_of(world, thread, path) == (await thread.log())[-1]["seq"]
+
+
 # --- sessions -------------------------------------------------------------------------------------------------------------------
 
 
@@ -390,3 +422,22 @@ async def test_a_reply_that_the_server_does_not_take_begins_anew(world: World, p
         assert await thread.answered() == "You said: one"
     assert [turn.text for turn in agent.turns] == ["one", "one"]
     assert await thread.open_runs() == 0
+
+
+@pytest.mark.parametrize("error", [Unavailable("Out of reach."), RuntimeError("a mistake")])
+async def test_a_thread_on_which_something_fails_is_begun_anew(
+    world: World, path: str, error: Exception, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    get_thread, fails = BubbleConnection.get_thread, [error, error]
+
+    async def failing(self: BubbleConnection, thread_id: str) -> object:
+        if fails:
+            raise fails.pop()
+        return await get_thread(self, thread_id)
+
+    thread = await world.thread()
+    await thread.say("one")
+    monkeypatch.setattr(BubbleConnection, "get_thread", failing)
+    async with attending(world, Scripted(), path):
+        assert await thread.answered() == "You said: one"
+    assert caplog.text.count(f"Beginning anew on thread {thread.thread_id}: {error}") == 2
