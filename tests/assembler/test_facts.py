@@ -13,6 +13,8 @@ from tests.assembler.logs import (
     bubble,
     chunk,
     data_of,
+    delta,
+    end,
     finished,
     interrupt,
     joined,
@@ -22,6 +24,7 @@ from tests.assembler.logs import (
     reaction,
     result,
     said,
+    start,
     started,
     titled,
     tool,
@@ -87,13 +90,14 @@ def test_a_result_settles_the_call_and_says_whose_it_is() -> None:
 @pytest.mark.parametrize(
     "begun",
     [
+        [chunk("tool-input-available", toolCallId="c", toolName="search")],
         [chunk("tool-input-start", toolCallId="c", toolName="search")],
         [
             chunk("tool-input-start", toolCallId="c", toolName="search"),
             chunk("tool-input-delta", toolCallId="c", inputTextDelta='{"q'),
         ],
     ],
-    ids=["no input", "half an input"],
+    ids=["no input ever", "no input yet", "half an input"],
 )
 def test_a_result_brings_the_input_where_the_call_has_none_yet(begun: list[Event]) -> None:
     part = the_call([started(), *begun, result()])
@@ -123,6 +127,12 @@ def test_decisions_on_a_call_that_is_not_known_yet_show_nothing_until_it_is(grou
     ]
     assert {bubble(message)["firstSeq"] for message in messages} == {4}
     assert parts(messages[0], "tool-search")[0]["state"] == "output-available"
+
+
+@pytest.mark.requirement("TA-70")
+def test_a_decision_that_waited_is_told_once() -> None:
+    log = [started(), approval(), chunk("tool-input-start", toolCallId="c", toolName="search"), tool()]
+    assert [len(message["parts"]) for message in assembled(log)] == [1, 1]
 
 
 @pytest.mark.requirement("TA-70")
@@ -173,11 +183,11 @@ def test_a_reaction_can_be_taken_away_and_leaves_no_trace() -> None:
 @pytest.mark.requirement("TA-68", "TA-06")
 @pytest.mark.parametrize(
     "idle",
-    [reaction(3), reaction(3, who="bob", op="remove"), reaction(99), reaction(5), reaction(1, emoji="🫧")],
-    ids=["again", "never added", "no such event", "a reaction", "an event of no message"],
+    [reaction(3), reaction(3, who="bob", op="remove"), reaction(99), reaction(8), reaction(1), reaction(5)],
+    ids=["again", "never added", "no such event", "a reaction", "an event of no message", "one amid a message"],
 )
 def test_a_reaction_that_makes_no_difference_changes_nothing(idle: Event) -> None:
-    thread = applied([chunk("novel"), *said("a"), reaction(3)])
+    thread = applied([chunk("novel"), start(), delta("a"), delta("b"), chunk("novel"), delta("c"), end(), reaction(3)])
     assert apply(thread, idle) is False
 
 

@@ -8,9 +8,7 @@ import bubble.assembler
 from bubble.assembler import Grouping, Role, Speaker
 from bubble.assembler import messages as names
 from tests.assembler.logs import (
-    bubble as about,
-)
-from tests.assembler.logs import (
+    Event,
     chunk,
     delta,
     end,
@@ -24,6 +22,9 @@ from tests.assembler.logs import (
     started,
     texts,
     titled,
+)
+from tests.assembler.logs import (
+    bubble as about,
 )
 from tests.assembler.threads import applied, apply, assembled, run
 
@@ -136,6 +137,8 @@ def test_a_message_without_a_run_is_the_systems() -> None:
 def test_where_the_log_begins_within_a_run_the_first_who_says_something_in_it_counts_as_its_starter() -> None:
     messages = assembled([interrupt(who="ann"), *said("a"), *said("b", who="ann")])
     assert [message["role"] for message in messages] == ["user", "assistant", "user"]
+    assert [message["role"] for message in assembled([interrupt(who="ann")])] == ["user"]
+    assert [message["role"] for message in assembled([interrupt(who="ann"), *said("b", who="ann")])] == ["assistant"]
 
 
 @pytest.mark.requirement("TA-54")
@@ -153,6 +156,21 @@ def test_a_role_can_be_chosen_by_who_speaks() -> None:
         Speaker(principal_id="ann", run_id="r", kind="agent_work", is_starter=False),
         Speaker(principal_id="bob", run_id=None, kind=None, is_starter=True),
     ]
+
+
+@pytest.mark.requirement("TA-54", "TA-06")
+@pytest.mark.parametrize("news", [started("r", "ann"), delta("x", who="ann")], ids=["a late run_started", "an orphan"])
+def test_whoever_turns_out_to_be_the_starter_changes_the_roles_that_were_shown(news: Event) -> None:
+    thread = applied([interrupt(who="ann")])
+    assert apply(thread, news) is True
+    [message] = run(thread.snapshot()).messages
+    assert (message["role"], about(message)["lastSeq"]) == ("assistant", 2)
+
+
+@pytest.mark.requirement("TA-50", "TA-06")
+def test_only_the_first_beginning_of_a_run_counts() -> None:
+    thread = applied([started(), *said("a")])
+    assert apply(thread, started(who="ann", kind="user_input")) is False
 
 
 @pytest.mark.requirement("TA-51")

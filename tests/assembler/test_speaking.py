@@ -27,7 +27,7 @@ from tests.assembler.logs import (
     titled,
     tool,
 )
-from tests.assembler.threads import assembled
+from tests.assembler.threads import applied, apply, assembled, run
 
 
 def types(log: list[Event]) -> list[tuple[str, list[object]]]:
@@ -86,6 +86,12 @@ def test_a_block_joins_the_message_that_another_block_of_its_author_has_opened()
 def test_a_block_can_be_carried_over_again_and_again() -> None:
     log = [start(), delta("a"), interrupt(), delta("b"), interrupt(), delta("c")]
     assert [text for _, text in shown(assembled(log)) if text] == ["a", "b", "c"]
+
+
+@pytest.mark.requirement("TA-72", "TA-42")
+def test_a_block_that_a_step_has_ended_is_not_carried_over() -> None:
+    log = [start(), delta("a"), chunk("finish-step"), interrupt(), delta("b")]
+    assert shown(assembled(log)) == [("r", "a"), ("r~1", "")]
 
 
 @pytest.mark.requirement("TA-72", "TA-98")
@@ -181,6 +187,28 @@ def test_metadata_and_steps_wait_for_the_first_part() -> None:
     assert [part["type"] for part in message["parts"]] == ["step-start", "text"]
     assert message["metadata"].keys() == {"model", "bubble"}
     assert bubble(message)["firstSeq"] == 4
+
+
+@pytest.mark.requirement("TA-74")
+def test_what_waited_for_the_first_part_is_not_said_again_in_a_continuation() -> None:
+    log = [
+        chunk("message-metadata", messageMetadata={"a": 1}),
+        chunk("start-step"),
+        *said("a"),
+        interrupt(),
+        *said("b"),
+    ]
+    assert types(log)[2] == ("r~2", ["text"])
+    assert assembled(log)[2]["metadata"].keys() == {"bubble"}
+
+
+@pytest.mark.requirement("TA-74", "TA-06", "TA-98")
+def test_a_first_part_that_cannot_be_made_leaves_what_waits_waiting_and_changes_nothing() -> None:
+    thread = applied([chunk("start", messageId="m", messageMetadata={"a": 1})])
+    assert apply(thread, chunk("tool-input-start", toolCallId="c", toolName=7)) is False
+    assert apply(thread, *said("a")) is True
+    [message] = run(thread.snapshot()).messages
+    assert (bubble(message)["producerMessageId"], bubble(message)["firstSeq"]) == ("m", 3)
 
 
 @pytest.mark.requirement("TA-74", "TA-98")

@@ -97,9 +97,20 @@ def test_segments_and_ids_of_a_window_are_those_of_the_snapshot() -> None:
 
 @pytest.mark.requirement("TA-81", "TA-98")
 def test_a_character_cut_by_the_line_shows_its_later_half() -> None:
-    log = [started(), start(), delta("x\ud83e"), delta("\udee7y"), delta("🫧")]
+    log = [started(), start(), delta("x🫧é\ud83e"), delta("\udee7y"), delta("🫧")]
     assert [texts(message) for message in window_after(3, log)] == ["\udee7y🫧"]
     assert [texts(message) for message in window_after(4, log)] == ["🫧"]
+
+
+@pytest.mark.requirement("TA-81")
+def test_a_block_carried_over_by_the_event_on_the_line_shows_what_came_after_that() -> None:
+    assert shown(window_after(4, [start(), delta("a"), interrupt(), delta("b"), delta("c")])) == [("r~2", "c")]
+
+
+@pytest.mark.requirement("TA-83")
+def test_a_reaction_that_was_repeated_on_what_is_cleared_is_still_on_what_is_not() -> None:
+    log = [started(), start(), delta("a"), delta("b"), reaction(4), reaction(3)]
+    assert bubble(window_after(3, log)[0])["reactions"] == {"👍": ["ann"]}
 
 
 @pytest.mark.requirement("TA-82")

@@ -26,7 +26,7 @@ def render(
         principal_id=segment.author,
         run_id=None if run is None else run.id,
         kind=None if run is None else run.kind,
-        is_starter=run is None or run.starter in (None, segment.author),
+        is_starter=run is None or run.starter == segment.author,
     )
     bubble = _bubble(segment, reactions)
     return {"id": segment.id, "role": role_of(speaker), "parts": parts, "metadata": _beside(segment, bubble)}
