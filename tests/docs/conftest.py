@@ -18,7 +18,7 @@ from tests.docs.terminal import Terminal
 __all__ = ["PORTS", "Desk", "desk_in"]
 
 #: The ports that the pages speak of.
-PORTS = (3000, 8000, 8001)
+PORTS = (3000, 8000, 8001, 8100)
 
 
 @dataclass(frozen=True, kw_only=True)

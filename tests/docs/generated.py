@@ -23,6 +23,7 @@ from bubble.server.options import Duration
 from bubble.server.routes import OPERATIONS
 from bubble.server.settings import Settings
 from tests.docs.generated_messages import MESSAGES
+from tests.docs.generated_reef import REEF
 from tests.docs.markdown import ROOT, regions, with_region
 from tests.docs.tables import code, table
 
@@ -249,6 +250,7 @@ REGIONS: Final[Mapping[Path, Mapping[str, Callable[[], str]]]] = {
     _REFERENCE / "http.md": {"routes": routes},
     _REFERENCE / "errors.md": {"errors": error_codes},
     _REFERENCE / "messages.md": MESSAGES,
+    _REFERENCE / "reef.md": REEF,
     ROOT / "docs" / "guides" / "tokens-and-roles.md": {"roles": roles},
 }
 

@@ -10,7 +10,9 @@ import pytest
 from bubble.amphibian.config import ConfigError, read_config
 from bubble.amphibian.launcher import store_path
 from bubble.reef.settings import ReefConfig
+from tests.docs.markdown import ROOT, blocks
 
+GUIDE = ROOT / "docs" / "guides" / "bring-an-a2a-agent.md"
 FILE = """
 [bubble]
 url = "http://127.0.0.1:3000"
@@ -57,6 +59,16 @@ def test_everything_can_be_said_by_variables(tmp_path: Path) -> None:
     assert config.a2a.token is not None
     assert config.a2a.token.get_secret_value() == "from a file"
     assert "from a file" not in repr(config)
+
+
+def test_the_examples_of_the_guide_are_accepted(tmp_path: Path) -> None:
+    examples = [block.text for block in blocks(GUIDE) if block.language == "toml"]
+    assert len(examples) == 2
+    for name in ("scout.token", "agent.token"):
+        (tmp_path / name).write_text("x", encoding="utf-8")
+    for text in examples:
+        (tmp_path / "example.toml").write_text(text, encoding="utf-8")
+        read_config(ReefConfig, name="reef", file=tmp_path / "example.toml", environ={})
 
 
 @pytest.mark.requirement("RF-94")
