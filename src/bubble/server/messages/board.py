@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bubble.assembler import BubbleMessage, MessageChanges
+from bubble.server.messages.forms import Form, Format
 from bubble.server.messages.growing import Growing
 from bubble.server.messages.paging import newest
 from bubble.server.messages.portion import first_seq, last_seq
@@ -30,8 +31,9 @@ class Board:
         self._messages: Sequence[BubbleMessage] = ()
         self._first = 0
         self._changes: dict[str, Change] = {}  # by id, in the order of their seqs
-        self._slices: dict[int, Slice | None] = {}  # by position, for the present head
-        self._pages: dict[int, Paged] = {}  # by limit, for the present head
+        self._forms: dict[Format, Form] = {}
+        self._slices: dict[tuple[Format, int], Slice | None] = {}  # by position, for the present head
+        self._pages: dict[tuple[Format, int], Paged] = {}  # by limit, for the present head
         self._post(growing.messages)
         self._refer_to(growing)
 
@@ -51,30 +53,34 @@ class Board:
         self.covers = max([self.covers, *(self._changes.pop(id)[0] for id in gone)])
         self._refer_to(growing)
 
-    def page(self, limit: int) -> Paged | None:
+    def form(self, format: Format) -> Form:
+        """The form that all share who are sent this format."""
+        return self._forms.setdefault(format, Form(format))
+
+    def page(self, limit: int, format: Format = "json") -> Paged | None:
         """The newest `limit` messages, or all; None if they are not all here."""
-        if limit not in self._pages:
+        if (format, limit) not in self._pages:
             whole = [message for message in self._messages if first_seq(message) >= self._first]
             if len(whole) < limit and self._first > 1:
                 return None
-            self._pages[limit] = Paged(newest(whole, limit), head=self.head)
-        return self._pages[limit]
+            self._pages[format, limit] = Paged(newest(whole, limit), head=self.head, form=self.form(format))
+        return self._pages[format, limit]
 
-    def after(self, position: int) -> Slice | None:
+    def after(self, position: int, format: Format = "json") -> Slice | None:
         """The next of what changed after `position`; None if nothing did. The position must be covered."""
-        if position not in self._slices:
+        if (format, position) not in self._slices:
             if len(self._slices) >= _MEMOS:
                 self._slices.clear()
-            self._slices[position] = self._cut(position)
-        return self._slices[position]
+            self._slices[format, position] = self._cut(position, self.form(format))
+        return self._slices[format, position]
 
-    def _cut(self, position: int) -> Slice | None:
+    def _cut(self, position: int, form: Form) -> Slice | None:
         missing: list[Change] = []
         for change in reversed(self._changes.values()):
             if change[0] <= position:
                 break
             missing.append(change)
-        return cut_slice(missing[::-1], head=self.head) if missing else None
+        return cut_slice(missing[::-1], head=self.head, form=form) if missing else None
 
     def _post(self, messages: Iterable[BubbleMessage]) -> None:
         for message in sorted(messages, key=last_seq):

@@ -19,6 +19,7 @@ from bubble.hub import Along, Hub
 from bubble.hub.tasks import TaskOwner
 from bubble.protocol.errors import BubbleError, InternalError
 from bubble.server.messages.board import Board
+from bubble.server.messages.forms import Format
 from bubble.server.messages.growing import Growing
 from bubble.server.messages.portion import View
 from bubble.server.messages.reading import ThreadLog, Turns
@@ -43,7 +44,7 @@ class Following:
         self.view = view
         self.board: Board | None = None
         self.error: BubbleError | None = None
-        self.bells: set[Bell] = set()
+        self.bells: dict[Bell, Format] = {}
         self._hub = hub
 
     async def run(self) -> None:
@@ -71,20 +72,23 @@ class Following:
                 changes = await growing.grow(await along.read(growing.head + 1))
                 board.show(growing, changes)
             self._ring()
-            rest = _size_after(board, before) / BYTES_PER_SECOND
+            rest = max(_size_after(board, before, format) for format in self._formats()) / BYTES_PER_SECOND
             if await growing.shorten():
                 board.forget(growing)
             await asyncio.sleep(min(max(rest, SHORTEST_REST), LONGEST_REST))
+
+    def _formats(self) -> set[Format]:
+        return set(self.bells.values()) or {"json"}
 
     def _ring(self) -> None:
         for bell in self.bells:
             bell()
 
 
-def _size_after(board: Board, position: int) -> int:
+def _size_after(board: Board, position: int, format: Format) -> int:
     """How many bytes those are sent who had everything before. They are made now, for all."""
     size = 0
-    while (missing := board.after(position)) is not None:
+    while (missing := board.after(position, format)) is not None:
         size += len(missing.data)
         position = missing.position
     return size
@@ -106,7 +110,7 @@ class Followings:
         self._hub = hub
         self._assembler = assembler
         self._turns = turns
-        self._tasks = TaskOwner()
+        self.tasks = TaskOwner()
         self._followings: dict[Key, Following] = {}
         self._running: dict[Following, asyncio.Task[None]] = {}
 
@@ -114,19 +118,19 @@ class Followings:
         """A thread as it is shown in a grouping."""
         return View(ThreadLog(self._hub.store, thread_id, self._turns), self._assembler, grouping)
 
-    def join(self, thread_id: str, grouping: Grouping, bell: Bell) -> Following:
+    def join(self, thread_id: str, grouping: Grouping, bell: Bell, *, format: Format = "json") -> Following:
         """The thread's following, for one more viewer, whose bell is rung whenever there may be something new. `leave` it."""
         following = self._followings.get((thread_id, grouping))
         if following is None or following.error is not None:
             following = Following(self.view(thread_id, grouping), self._hub)
             self._followings[thread_id, grouping] = following
-            self._running[following] = self._tasks.spawn(following.run())
-        following.bells.add(bell)
+            self._running[following] = self.tasks.spawn(following.run())
+        following.bells[bell] = format
         return following
 
     def leave(self, following: Following, bell: Bell) -> None:
         """The viewer goes. Idempotent."""
-        following.bells.discard(bell)
+        following.bells.pop(bell, None)
         running = self._running.pop(following, None) if not following.bells else None
         if running is not None:
             running.cancel()
@@ -144,4 +148,4 @@ class Followings:
 
     async def close(self) -> None:
         """Ends everything."""
-        await self._tasks.close()
+        await self.tasks.close()

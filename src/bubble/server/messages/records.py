@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from bubble.assembler import BubbleMessage
 from bubble.protocol.jsontext import dump_json
-from bubble.server.messages.encoding import message_json
+from bubble.server.messages.forms import Form
 from bubble.server.messages.portion import first_seq
 
 __all__ = ["Change", "Paged", "Slice", "cut_slice"]
@@ -33,7 +33,7 @@ class Slice:
     position: int
 
 
-def cut_slice(changes: Sequence[Change], *, head: int) -> Slice:
+def cut_slice(changes: Sequence[Change], *, head: int, form: Form) -> Slice:
     """The first of the changes, which are in the order of their seqs and not empty. Within the slice the messages are in their own order.
 
     All changes of one seq are in one slice. After the last one the position is `head`.
@@ -44,8 +44,8 @@ def cut_slice(changes: Sequence[Change], *, head: int) -> Slice:
         if seq != last and size > SLICE_BYTES:
             break
         last = seq
-        record = _record(what)
-        size += len(record)
+        record = _record(what, form)
+        size += form.weight * len(record)
         records.append((seq if isinstance(what, str) else first_seq(what), record))
     texts = [record for _, record in sorted(records, key=lambda one: one[0])]
     return Slice(_joined(texts, id=last), head if len(records) == len(changes) else last)
@@ -54,8 +54,9 @@ def cut_slice(changes: Sequence[Change], *, head: int) -> Slice:
 class Paged:
     """A page of messages in their order, as they are at `head`; the slices are made as they are asked for, and once for everybody."""
 
-    def __init__(self, messages: Sequence[BubbleMessage], *, head: int) -> None:
+    def __init__(self, messages: Sequence[BubbleMessage], *, head: int, form: Form) -> None:
         self.head = head
+        self._form = form
         self._messages = messages
         self._sliced = 0
         self._slices: list[bytes] = []
@@ -70,16 +71,16 @@ class Paged:
         records: list[bytes] = []
         size = 0
         while self._sliced < len(self._messages) and size <= SLICE_BYTES:
-            records.append(_record(self._messages[self._sliced]))
-            size += len(records[-1])
+            records.append(_record(self._messages[self._sliced], self._form))
+            size += self._form.weight * len(records[-1])
             self._sliced += 1
         return b"".join(records) if self._sliced < len(self._messages) else _joined(records, id=self.head)
 
 
-def _record(what: BubbleMessage | str) -> bytes:
+def _record(what: BubbleMessage | str, form: Form) -> bytes:
     if isinstance(what, str):
         return b"event: message.removed\ndata: %b\n\n" % dump_json({"id": what})
-    return b"event: message\ndata: %b\n\n" % message_json(what)
+    return b"event: message\ndata: %b\n\n" % form.encode(what)
 
 
 def _joined(records: Sequence[bytes], *, id: int) -> bytes:

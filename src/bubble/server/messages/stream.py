@@ -17,6 +17,7 @@ from bubble.protocol.errors import BubbleError
 from bubble.protocol.identifiers import MAX_SEQ
 from bubble.server.messages.board import Board
 from bubble.server.messages.following import Following, Followings
+from bubble.server.messages.forms import Form, Format
 from bubble.server.messages.growing import Growing
 from bubble.server.messages.paging import read_page
 from bubble.server.messages.records import Paged
@@ -37,6 +38,7 @@ class MessageStream(ThreadStream):
     def __init__(self, hub: Hub, identity: Identity, followings: Followings, *, keep_alive: float) -> None:
         self._followings = followings
         self._following: Following | None = None
+        self._format: Format = "json"
         self._limit = 0
         self._through = 0
         self._released = 0
@@ -46,16 +48,19 @@ class MessageStream(ThreadStream):
         self._stretch_events = STRETCH_EVENTS
         super().__init__(hub, identity, keep_alive=keep_alive)
 
-    async def watch(self, thread_id: str, *, grouping: Grouping, limit: int, after: int | None) -> None:
+    async def watch(
+        self, thread_id: str, *, grouping: Grouping, limit: int, after: int | None, format: Format = "json"
+    ) -> None:
         """Begins with the newest `limit` messages, or where `after` is given, with what changed after that seq.
 
         Raises `NotFound` without `events.subscribe`.
         """
         self._limit = limit
+        self._format = format
         await self.open(thread_id, from_seq=MAX_SEQ)
         if after is not None:
             self._position = min(after, self._through)
-        self._following = self._followings.join(thread_id, grouping, self._bell.set)
+        self._following = self._followings.join(thread_id, grouping, self._bell.set, format=format)
 
     def close(self) -> None:
         """Ends the subscription and leaves the following. Idempotent."""
@@ -97,7 +102,7 @@ class MessageStream(ThreadStream):
     def _take_from(self, board: Board, position: int) -> bytes | None:
         if board.head > self._released:
             return None  # the subscription will tell when it may be seen
-        missing = board.after(position)
+        missing = board.after(position, self._format)
         self._position = max(position, board.head) if missing is None else missing.position
         return None if missing is None else missing.data
 
@@ -106,10 +111,11 @@ class MessageStream(ThreadStream):
             return await self._read_stretch(following, self._position)
         if not self._through <= board.head <= self._released:
             return None
-        page = board.page(self._limit)
+        page = board.page(self._limit, self._format)
         if page is None:
-            read = await read_page(following.view, before=MAX_SEQ, limit=self._limit, head=self._released)
-            page = Paged(read.messages, head=self._released)
+            head = self._released  # it may rise while the page is read
+            read = await read_page(following.view, before=MAX_SEQ, limit=self._limit, head=head)
+            page = Paged(read.messages, head=head, form=Form(self._format))
         return page
 
     async def _read_stretch(self, following: Following, position: int) -> Paged | None:
@@ -126,7 +132,7 @@ class MessageStream(ThreadStream):
         growing = await Growing.after(following.view, position)
         changes = await growing.grow(texts)
         self._stretch_events = max(STRETCH_EVENTS, growing.size)
-        return Paged(changes.upserts, head=growing.head)
+        return Paged(changes.upserts, head=growing.head, form=Form(self._format))
 
     # --- from the hub -----------------------------------------------------------------------------------------------------------
 

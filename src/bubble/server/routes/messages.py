@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta, Raw
@@ -12,7 +12,7 @@ from bubble.protocol.identifiers import MAX_SEQ
 from bubble.server.access import readable_head
 from bubble.server.calls import Call
 from bubble.server.envelope import exchange_of
-from bubble.server.messages.encoding import message_json
+from bubble.server.messages.forms import Form, Format
 from bubble.server.messages.paging import read_page
 from bubble.server.messages.stream import MessageStream
 from bubble.server.operations import Operations
@@ -30,19 +30,23 @@ Limit = Annotated[int, Meta(ge=1)]
 
 
 class ReadMessages(Query, frozen=True, kw_only=True):
-    """The newest `limit` messages (200 at most) that opened before the seq `before`, which is the `nextBefore` of another page."""
+    """The newest `limit` messages (200 at most) that opened before the seq `before`, which is the `nextBefore` of another page.
+
+    `format` is `html` for a page: text and reasoning parts have sanitised `html`, made from Markdown, instead of `text`.
+    """
 
     before: Seq | None = None
     limit: Limit = MESSAGES_DEFAULT
     grouping: Grouping = "speaker"
+    format: Format = "json"
 
 
 class FollowMessages(Query, frozen=True, kw_only=True):
-    """How many messages come at once, and how they are cut."""
+    """How many messages come at once, how they are cut, and whether their Markdown comes as `html` instead of `text`."""
 
     limit: Limit = MESSAGES_DEFAULT
     grouping: Grouping = "speaker"
-    format: Literal["json"] = "json"
+    format: Format = "json"
 
 
 class MessagePage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -62,6 +66,7 @@ class MessagePage(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 )
 async def get_messages(call: Call, thread_id: str, query: ReadMessages) -> MessagePage:
     """The log folded into messages, newest last. `grouping` says when a message ends: with its author's turn, or with its run.
+    With `format=html` the Markdown of their texts comes as sanitised `html`, for a page that shows it.
 
     Messages that the same event opened are on one page, so there may be a few more than asked for. Needs `events.subscribe`.
     """
@@ -70,9 +75,10 @@ async def get_messages(call: Call, thread_id: str, query: ReadMessages) -> Messa
     before = MAX_SEQ if query.before is None else query.before
     reading = read_page(view, before=before, limit=min(query.limit, MESSAGES_MOST), head=head)
     page = await while_wanted(call, reading)
+    form = Form(query.format)
     texts: list[Raw] = []
     for message in page.messages:
-        texts.append(Raw(message_json(message)))
+        texts.append(Raw(form.encode(message)))
         await view.log.turns.next()
     return MessagePage(messages=texts, head_seq=head, next_before=page.next_before)
 
@@ -93,7 +99,8 @@ async def stream_messages(call: Call, thread_id: str, query: FollowMessages) -> 
 
     A message takes the place of an earlier one with the same `id`, and its `metadata.bubble.firstSeq` tells where it belongs. Of what an
     event caused only the last has an id, the event's seq. With `Last-Event-ID` the stream begins with what changed after that event
-    instead. What changes quickly is not sent each time: a long message up to once a second. Needs `events.subscribe`.
+    instead. What changes quickly is not sent each time: a long message up to once a second. With `format=html` the Markdown of texts
+    comes as sanitised `html`. Needs `events.subscribe`.
     """
     after = last_event_id(call)
     services = call.services
@@ -101,7 +108,9 @@ async def stream_messages(call: Call, thread_id: str, query: FollowMessages) -> 
         services.hub, call.identity, services.followings, keep_alive=services.settings.streams.keep_alive
     )
     try:
-        await stream.watch(thread_id, grouping=query.grouping, limit=min(query.limit, MESSAGES_MOST), after=after)
+        await stream.watch(
+            thread_id, grouping=query.grouping, limit=min(query.limit, MESSAGES_MOST), after=after, format=query.format
+        )
         exchange_of(call.scope).is_stream = True
         await while_wanted(call, send_stream(call, stream))
     finally:

@@ -1,0 +1,1 @@
+"""Starfish, the page in the browser: its templates and files, and messages as HTML."""

@@ -1,0 +1,98 @@
+"""Texts that try to run something, to reach something, or to break the layout: as texts, names, titles, and in the data of tools.
+
+Whatever runs calls `pwned()`. The page must never have such a thing called, and nothing may be wider than its column.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = ["HOSTILE"]
+
+_RUN: Final = "pwned()"
+
+HOSTILE: Final[tuple[str, ...]] = (
+    # HTML
+    f"<script>{_RUN}</script>",
+    f"<SCRIPT SRC=//evil.example/x.js></SCRIPT><script\n>{_RUN}</script\n>",
+    f"<img src=x onerror={_RUN}>",
+    f"<img src=x onerror='{_RUN}'//",
+    f'"><img src=x onerror={_RUN}>',
+    f"<svg onload={_RUN}>",
+    f"<svg><script>{_RUN}</script></svg>",
+    f"<svg><animate onbegin={_RUN} attributeName=x dur=1s>",
+    f'<svg><a xlink:href="javascript:{_RUN}"><text y=20>click</text></a></svg>',
+    f"<svg><foreignObject><body onload={_RUN}></foreignObject></svg>",
+    f"<math><mtext><table><mglyph><style><img src=x onerror={_RUN}></style></mglyph></table></mtext></math>",
+    f"<math><annotation-xml encoding='text/html'><img src=x onerror={_RUN}></annotation-xml></math>",
+    f"<iframe srcdoc='<script>parent.{_RUN}</script>'></iframe>",
+    f'<iframe src="javascript:parent.{_RUN}"></iframe>',
+    f'<object data="data:text/html,<script>{_RUN}</script>"></object>',
+    f'<embed src="javascript:{_RUN}">',
+    f"<body onload={_RUN}>",
+    f"<details open ontoggle={_RUN}><summary>x</summary></details>",
+    f"<video><source onerror={_RUN}></video><audio src onerror={_RUN}>",
+    f"<input autofocus onfocus={_RUN}>",
+    f"<select autofocus onfocus={_RUN}><textarea autofocus onfocus={_RUN}>",
+    f"<marquee onstart={_RUN}>x</marquee>",
+    f'<form action="javascript:{_RUN}"><button>x</button></form>',
+    f'<button formaction="javascript:{_RUN}">x</button>',
+    f'<isindex action="javascript:{_RUN}" type=image>',
+    '<base href="https://evil.example/">',
+    f'<link rel=stylesheet href="data:text/css,*{{display:none}}"><style>*{{display:none}}</style>{_RUN}',
+    '<meta http-equiv=refresh content="0;url=https://evil.example/">',
+    f'<template><script>{_RUN}</script></template><noscript><p title="</noscript><img src=x onerror={_RUN}>">',
+    f'<xss style="animation-name:x" onanimationstart={_RUN}>',
+    '<div style="position:fixed;inset:0;background:red;z-index:99999">covered</div>',
+    f'<a href="javascript:{_RUN}">click</a> <a href="&#106;avascript:{_RUN}">click</a>',
+    f"<!--><img src=x onerror={_RUN}>--> <![CDATA[<img src=x onerror={_RUN}>]]> <?php {_RUN} ?>",
+    f"</div></main></body></html><script>{_RUN}</script>",
+    f"<div id=log></div><form id=composer><input name=attributes><input name=innerHTML></form>{_RUN}",
+    # Markdown
+    f"[click](javascript:{_RUN})",
+    f"[click](JaVaScRiPt:{_RUN})",
+    f"[click](java\nscript:{_RUN}) [click](&#x6A;avascript:{_RUN}) [click](javascript&colon;{_RUN})",
+    f"[click](<javascript:{_RUN}>) [click]( \x01javascript:{_RUN})",
+    f"[click](vbscript:{_RUN}) [click](file:///etc/passwd) [click](blob:https://x/y)",
+    f"[click](data:text/html,<script>{_RUN}</script>)",
+    "[click](data:text/html;base64,PHNjcmlwdD5wd25lZCgpPC9zY3JpcHQ+)",
+    "![image](https://evil.example/pixel.png)",
+    f"![image](javascript:{_RUN})",
+    f'![<img src=x onerror={_RUN}>](https://evil.example/x.png "x" onload={_RUN})',
+    f"![x](data:image/svg+xml,<svg onload={_RUN}></svg>)",
+    f'<javascript:{_RUN}> <https://evil.example/"onmouseover={_RUN}>',
+    f'[a](https://x.example/" onclick="{_RUN}) [b](https://x.example \'x" onclick="{_RUN}\')',
+    f"[ref]: javascript:{_RUN}\n\n[ref] [x][ref]",
+    f'```<script>\n{_RUN}\n```\n\n```js" onclick="{_RUN}\n</code><script>{_RUN}</script>\n```',
+    f"`<script>{_RUN}</script>` **<img src=x onerror={_RUN}>** ~~<svg onload={_RUN}>~~",
+    f"| <img src=x onerror={_RUN}> | b |\n|:--|--:|\n| <script>{_RUN}</script> | [x](javascript:{_RUN}) |",
+    f"> <script>{_RUN}</script>\n> > [x](javascript:{_RUN})",
+    f'https://evil.example/"onmouseover="{_RUN} https://evil.example/<script>{_RUN}</script>',
+    "[trust.example](https://evil.example/phish)",
+    "//evil.example/x [protocol-relative](//evil.example/x) [relative](/v1/sessions)",
+    f"mailto:a@b.example?subject={_RUN} [x](mailto:a@b.example)",
+    # direction, sizes, characters
+    "\u202eevil txt.exe\u202c \u2066isolated \u2067never ended",
+    "\u202e\u202e\u202e" * 200 + "turned",
+    "\u0627\u0644\u0639\u0631\u0628\u064a\u0629 and \u05e2\u05d1\u05e8\u05d9\u05ea, then <b>left again</b>",
+    "Z\u0351\u036b\u0343\u036a\u0302\u036b\u033d\u034f" * 150,
+    "W" * 20_000,
+    "W " * 10_000,
+    "\u200b" * 5_000 + "\u00a0" * 500 + "hidden",
+    "line\n" * 2_000,
+    "\n\n\n\n" * 500,
+    "- " * 60 + "deep",
+    "\n".join("  " * depth + "- deep" for depth in range(120)),
+    ">" * 200 + " deep",
+    "[" * 5_000 + "](" * 500,
+    "*_~`" * 4_000,
+    "|" + "a|" * 300 + "\n|" + "-|" * 300 + "\n|" + "b|" * 300,
+    "#" * 6 + " " + "H" * 3_000,
+    "```\n" + "x" * 10_000,
+    "\x00\x07\x1b[31m\ufeff\ufffe \ud83d half \udc00",
+    "\U0001f468\u200d\U0001f469\u200d\U0001f467" * 500,
+    "{{7*7}} {% raw %} ${7*7} #{7*7} <%= 7*7 %>",
+    '{"__proto__": {"polluted": true}, "constructor": {"prototype": 1}}',
+    "__proto__",
+    "constructor",
+)
