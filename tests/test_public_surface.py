@@ -34,6 +34,8 @@ def test_the_documented_calls_type_check(tmp_path: Path) -> None:
         """
 from bubble import BubbleConnection, BubbleError, Settings, create_app, open_store
 from bubble import MessageReducer, ReducerError, create_assembler, parse_partial_json
+from bubble import WatchCursor, WatchDecoder, bot_events_sse, watch_bot
+from bubble.watch import WatchSource
 
 
 async def embedded() -> int:
@@ -84,6 +86,17 @@ def reduced() -> object:
         return error.chunk_type, error.chunk_id
     partial = parse_partial_json('{"a": tru')
     return emitted, reducer.snapshot(), partial.value, partial.state
+
+
+async def watched(source: WatchSource, resume_from: str | None) -> bytes:
+    events = watch_bot(source, bot_id="bot", session_id="", resume_from=resume_from)
+    async for event in events:
+        if event.type == "message":
+            print(event.id, event.data.text)
+    stream = bot_events_sse(events, keep_alive_ms=15_000)
+    cursor = WatchCursor.decode(resume_from or "")
+    WatchDecoder(bot_id="bot", session_id="", cursor=cursor).decode({"heartbeat": {}})
+    return b"".join([piece async for piece in stream]) + stream.headers["content-type"].encode()
 
 
 app = create_app(Settings())

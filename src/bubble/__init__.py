@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from bubble.server.app import create_app
     from bubble.server.settings import Settings
     from bubble.store.opening import open_store
+    from bubble.watch import WatchCursor, WatchDecoder, bot_events_sse, watch_bot
 
 __all__ = [
     "BubbleConnection",
@@ -24,11 +25,15 @@ __all__ = [
     "MessageReducer",
     "ReducerError",
     "Settings",
+    "WatchCursor",
+    "WatchDecoder",
     "__version__",
+    "bot_events_sse",
     "create_app",
     "create_assembler",
     "open_store",
     "parse_partial_json",
+    "watch_bot",
 ]
 
 __version__ = version.VERSION
@@ -43,6 +48,10 @@ _HOMES = {
     "create_assembler": "bubble.assembler",
     "parse_partial_json": "bubble.assembler",
     "open_store": "bubble.store.opening",
+    "WatchCursor": "bubble.watch",
+    "WatchDecoder": "bubble.watch",
+    "bot_events_sse": "bubble.watch",
+    "watch_bot": "bubble.watch",
 }
 
 

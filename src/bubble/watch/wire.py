@@ -1,0 +1,205 @@
+"""JSON as protobuf writes it: what a field may look like, whichever implementation wrote it.
+
+64-bit integers are strings or numbers, a default value or `null` stands for a member that is not there, bytes are base64 of either alphabet
+with or without padding, enums are names or numbers, and members that nobody knows are passed over. Everything else about a known member is
+a `protocol_error` that names it.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, Never, cast
+
+from bubble.protocol.jsontext import JSONValue, check_text
+from bubble.watch.errors import WatchError
+
+__all__ = [
+    "MAX_GENERATION",
+    "MAX_UINT64",
+    "Fields",
+    "Word",
+    "is_uint64",
+    "malformed",
+    "parse_json",
+    "with_decimal_times",
+]
+
+MAX_UINT64: Final = 2**64 - 1
+#: A generation is a JSON number on the way out, so it must survive in a double.
+MAX_GENERATION: Final = 2**53 - 1
+
+#: An enum: its name, or its number where the writer did not know it.
+Word = str | int
+
+_DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,19}")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
+_STANDARD: Final = str.maketrans("-_", "+/")
+
+
+def malformed(path: str, what: str) -> Never:
+    """Raises the `protocol_error` that says what the member at `path` should have been."""
+    raise WatchError("protocol_error", f"`{path}` must be {what}.")
+
+
+def is_uint64(text: str) -> bool:
+    """Whether the text is a decimal from 0 to 2^64-1, without leading zeros."""
+    return _DECIMAL.fullmatch(text) is not None and int(text) <= MAX_UINT64
+
+
+def parse_json(text: bytes) -> JSONValue:
+    """The value of a JSON text; `ValueError` for what is none, is no UTF-8, or nests deeper than 512.
+
+    Integers keep every digit. A number too large for a double is null, as it would be after a journey through a browser.
+    """
+    check_text(text)
+    try:
+        value: JSONValue = json.loads(
+            text.decode("utf-8"), parse_int=_integer, parse_float=_double, parse_constant=_no_constant
+        )
+    except RecursionError as error:
+        raise ValueError("nested too deep") from error
+    return value
+
+
+def _integer(digits: str) -> int | None:
+    return int(digits) if len(digits) < 4_000 else None  # beyond that the interpreter itself refuses
+
+
+def _double(digits: str) -> float | None:
+    number = float(digits)
+    return number if math.isfinite(number) else None
+
+
+def _no_constant(name: str) -> Never:
+    raise ValueError(f"{name} is no JSON")
+
+
+def with_decimal_times(value: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    """A copy in which every member called `…Ms`, at whatever depth, is a decimal string, and a number that JSON cannot say is null."""
+    text = json.dumps(dict(value))
+    copy: dict[str, JSONValue] = json.loads(text, object_pairs_hook=_decimal_times, parse_constant=_null)
+    return copy
+
+
+def _decimal_times(pairs: list[tuple[str, JSONValue]]) -> dict[str, JSONValue]:
+    return {name: str(value) if name.endswith("Ms") and type(value) is int else value for name, value in pairs}
+
+
+def _null(_: str) -> None:
+    return None
+
+
+class Fields:
+    """The members of one message. `path` is where it stands, for what is said about it."""
+
+    __slots__ = ("_members", "path")
+
+    def __init__(self, value: object, path: str) -> None:
+        if not isinstance(value, Mapping):
+            malformed(path, "an object")
+        self._members: Mapping[str, JSONValue] = value
+        self.path = path
+
+    def given(self, name: str) -> JSONValue:
+        """The member as it is; None if it is not there."""
+        return self._members.get(name)
+
+    def uint(self, name: str, *, most: int = MAX_UINT64) -> int:
+        """An unsigned integer."""
+        value = self.given(name)
+        if value is None:
+            return 0
+        if (isinstance(value, str) and is_uint64(value)) or (isinstance(value, float) and value.is_integer()):
+            value = int(value)
+        if type(value) is not int or not 0 <= value <= most:
+            malformed(f"{self.path}.{name}", f"an integer from 0 to {most}")
+        return value
+
+    def number(self, name: str) -> int | float:
+        """Any number."""
+        value = self.given(name)
+        if value is None:
+            return 0
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            malformed(f"{self.path}.{name}", "a number")
+        return value
+
+    def text(self, name: str) -> str:
+        """A string."""
+        return self.optional_text(name) or ""
+
+    def optional_text(self, name: str) -> str | None:
+        """A string, or None where the message does not have it."""
+        value = self.given(name)
+        if value is not None and not isinstance(value, str):
+            malformed(f"{self.path}.{name}", "a string")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """A boolean."""
+        return self.optional_flag(name) or False
+
+    def optional_flag(self, name: str) -> bool | None:
+        """A boolean, or None where the message does not have it."""
+        value = self.given(name)
+        if value is not None and not isinstance(value, bool):
+            malformed(f"{self.path}.{name}", "a boolean")
+        return value
+
+    def word(self, name: str) -> Word:
+        """An enum, by name or number."""
+        value = self.given(name)
+        return 0 if value is None else _word(value, f"{self.path}.{name}")
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Strings."""
+        values = self._list(name)
+        for index, each in enumerate(values):
+            if not isinstance(each, str):
+                malformed(f"{self.path}.{name}[{index}]", "a string")
+        return tuple(cast("Sequence[str]", values))
+
+    def words(self, name: str) -> tuple[Word, ...]:
+        """Enums."""
+        return tuple(_word(each, f"{self.path}.{name}[{index}]") for index, each in enumerate(self._list(name)))
+
+    def blob(self, name: str) -> bytes | None:
+        """Bytes, or None where the message has none."""
+        text = self.optional_text(name)
+        if not text:
+            return None
+        bare = text.rstrip("=").translate(_STANDARD)
+        if not _BASE64.fullmatch(text) or len(bare) % 4 == 1:
+            malformed(f"{self.path}.{name}", "base64")
+        return base64.b64decode(bare + "=" * (-len(bare) % 4))
+
+    def messages(self, name: str) -> list[Fields]:
+        """Repeated messages."""
+        return [Fields(each, f"{self.path}.{name}[{index}]") for index, each in enumerate(self._list(name))]
+
+    def members(self, name: str) -> Mapping[str, JSONValue] | None:
+        """A message that is passed on as it is; None where there is none."""
+        value = self.given(name)
+        return None if value is None else Fields(value, f"{self.path}.{name}").all()
+
+    def all(self) -> Mapping[str, JSONValue]:
+        """The message itself, to be passed on."""
+        return self._members
+
+    def _list(self, name: str) -> Sequence[JSONValue]:
+        value = self.given(name)
+        if value is None:
+            return ()
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            malformed(f"{self.path}.{name}", "an array")
+        return cast("Sequence[JSONValue]", value)
+
+
+def _word(value: JSONValue, path: str) -> Word:
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        malformed(path, "the name or the number of an enum")
+    return value

@@ -1,0 +1,151 @@
+"""The cursor: to the byte what the browser's own encoder would write, and strict when it comes back."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bubble.protocol.sse import encode_sse
+from bubble.watch import WatchCursor, WatchDecoder, WatchError
+from bubble.watch.wire import MAX_GENERATION, MAX_UINT64
+
+CURSOR = WatchCursor(bot_id="b", session_id="", generation=0, after_updated_seq=22)
+TEXT = '{"botId":"b","sessionId":"","generation":0,"afterUpdatedSeq":"22"}'
+
+STRINGIFY = """
+const values = JSON.parse(require("fs").readFileSync(0, "utf8"));
+const cursor = ([botId, sessionId, generation, afterUpdatedSeq]) =>
+  Buffer.from(JSON.stringify({ botId, sessionId, generation, afterUpdatedSeq })).toString("base64url");
+process.stdout.write(JSON.stringify(values.map(cursor)));
+"""
+
+
+def packed(text: str | bytes) -> str:
+    return base64.urlsafe_b64encode(text.encode() if isinstance(text, str) else text).decode().rstrip("=")
+
+
+@pytest.mark.requirement("WA-30", "WA-64")
+def test_a_cursor_is_base64url_of_compact_json_in_the_order_of_its_keys() -> None:
+    assert CURSOR.encode() == packed(TEXT)
+    assert "=" not in CURSOR.encode()
+
+
+IDS = st.text(st.characters(codec=None, categories=None), max_size=12)
+
+
+@pytest.mark.requirement("WA-30", "WA-64")
+@given(IDS.filter(bool), IDS, st.integers(0, MAX_GENERATION), st.integers(0, MAX_UINT64))
+def test_encoding_and_decoding_are_inverse(bot: str, session: str, generation: int, after: int) -> None:
+    cursor = WatchCursor(bot_id=bot, session_id=session, generation=generation, after_updated_seq=after)
+    again = WatchCursor.decode(cursor.encode())
+    assert again.encode() == cursor.encode()
+    assert (again.generation, again.after_updated_seq) == (generation, after)
+    if bot.isascii() and session.isascii():
+        assert again == cursor
+
+
+@pytest.mark.requirement("WA-64")
+@pytest.mark.skipif(shutil.which("node") is None, reason="missing: node")
+def test_the_bytes_are_those_of_json_stringify() -> None:
+    hard = ["plain", "é😀", '"\\/', "\u2028\u2029\x7f\x85", "\x00\x01\x1f\b\f\n\r\t", "\ud83d", "\ude00x", "a\ud800b"]
+    values = [(name, name, 7, "22") for name in hard] + [("b", "", MAX_GENERATION, str(MAX_UINT64))]
+    asked = json.dumps(values)
+    answered = subprocess.run(["node", "-e", STRINGIFY], input=asked, capture_output=True, text=True, check=True)
+    ours = [
+        WatchCursor(bot_id=bot, session_id=session, generation=generation, after_updated_seq=int(after)).encode()
+        for bot, session, generation, after in values
+    ]
+    assert ours == json.loads(answered.stdout)
+
+
+@pytest.mark.requirement("WA-64")
+@pytest.mark.parametrize("session", ["", "1", "12"])
+def test_padding_is_taken(session: str) -> None:
+    cursor = WatchCursor(bot_id="b", session_id=session, generation=0, after_updated_seq=0)
+    padded = cursor.encode() + "=" * (-len(cursor.encode()) % 4)
+    assert WatchCursor.decode(padded) == cursor
+
+
+def altered(**members: object) -> str:
+    return packed(json.dumps({**json.loads(TEXT), **members}))
+
+
+@pytest.mark.requirement("WA-63", "WA-64")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "=",
+        "!",
+        "a b",
+        "é",
+        packed(TEXT) + "\n",
+        packed(TEXT) + "===",
+        packed(TEXT).replace("e", "+", 1),
+        "A",
+        "AB",  # the last character has bits that no byte gets
+        packed(b"\xff\xfe"),
+        packed("null"),
+        packed("[]"),
+        packed("{}"),
+        packed(TEXT[:-1]),
+        packed(TEXT.replace('"botId":"b",', "")),
+        packed(TEXT.replace('"b"', '"b","botId":"b"')),
+        packed("[" * 5_00 + "]" * 5_00),
+        altered(more=1),
+        altered(botId=""),
+        altered(botId=1),
+        altered(botId=None),
+        altered(sessionId=None),
+        altered(generation="0"),
+        altered(generation=True),
+        altered(generation=1.0),
+        altered(generation=-1),
+        altered(generation=MAX_GENERATION + 1),
+        altered(afterUpdatedSeq=22),
+        altered(afterUpdatedSeq=""),
+        altered(afterUpdatedSeq="022"),
+        altered(afterUpdatedSeq="-1"),
+        altered(afterUpdatedSeq="1.0"),
+        altered(afterUpdatedSeq="٢"),
+        altered(afterUpdatedSeq=str(MAX_UINT64 + 1)),
+        altered(botId="x" * 2_000),
+    ],
+)
+def test_what_no_encoder_wrote_is_refused(text: str) -> None:
+    with pytest.raises(WatchError) as refused:
+        WatchCursor.decode(text)
+    assert refused.value.code == "invalid_cursor"
+
+
+@pytest.mark.requirement("WA-31", "WA-63")
+@pytest.mark.parametrize(("bot", "session"), [("other", ""), ("b", "other")])
+def test_a_cursor_is_for_its_own_bot_and_session(bot: str, session: str) -> None:
+    with pytest.raises(WatchError) as refused:
+        WatchDecoder(bot_id=bot, session_id=session, cursor=CURSOR)
+    assert refused.value.code == "invalid_cursor"
+
+
+@pytest.mark.requirement("WA-25")
+def test_ids_that_no_cursor_could_carry_are_refused_before_anything_begins() -> None:
+    WatchDecoder(bot_id="b" * 700, session_id="s" * 700)
+    with pytest.raises(ValueError, match="no longer than a cursor"):
+        WatchDecoder(bot_id="b" * 1_000, session_id="s" * 1_000)
+    with pytest.raises(ValueError, match="must not be empty"):
+        WatchDecoder(bot_id="")
+
+
+@pytest.mark.requirement("WA-23", "WA-25")
+def test_a_record_refuses_a_name_or_an_id_that_would_break_it() -> None:
+    for name in ("Message", "", "a" * 62, "a\nb"):
+        with pytest.raises(ValueError, match="cannot name"):
+            encode_sse(name, {})
+    for id_ in ("a\rb", "a\nb", "a\0b", "x" * 2_049):
+        with pytest.raises(ValueError, match="an id has"):
+            encode_sse("message", {}, id=id_)

@@ -1,0 +1,70 @@
+"""In an application of one's own: ten lines, and the source is let go when the browser is."""
+
+from __future__ import annotations
+
+import asyncio
+
+import httpx2
+import pytest
+from starlette.applications import Starlette
+from starlette.requests import Request
+from starlette.responses import StreamingResponse
+from starlette.routing import Route
+
+from bubble.protocol.sse import SseDecoder
+from bubble.testing.asgi import StreamingASGITransport
+from bubble.watch import WatchSource, bot_events_sse, watch_bot
+from tests.watch.catalogue import BOT, cursor_text, rows, said
+from tests.watch.upstreams import Held
+
+pytestmark = pytest.mark.anyio
+
+
+def application(source: WatchSource) -> Starlette:
+    async def bot_events(request: Request) -> StreamingResponse:
+        events = watch_bot(
+            source,
+            bot_id=request.path_params["bot_id"],
+            session_id=request.query_params.get("session", ""),
+            resume_from=request.headers.get("last-event-id"),
+        )
+        stream = bot_events_sse(events)
+        return StreamingResponse(stream, headers=dict(stream.headers))
+
+    return Starlette(routes=[Route("/bots/{bot_id}/events", bot_events)])
+
+
+def client(source: WatchSource) -> httpx2.AsyncClient:
+    return httpx2.AsyncClient(transport=StreamingASGITransport(application(source)), base_url="http://app")
+
+
+URL = f"/bots/{BOT}/events?session=thread-1"
+
+
+@pytest.mark.requirement("WA-29", "WA-32", "WA-91")
+async def test_ten_lines_of_starlette_are_a_stream_that_a_browser_can_resume() -> None:
+    source = Held()
+    source.put(rows(said(22), said(23, "new")), None)
+    async with client(source) as http:
+        answer = await http.get(URL, headers={"Last-Event-ID": cursor_text(22)})
+    assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+    assert answer.headers["x-accel-buffering"] == "no"
+    events = SseDecoder().feed(answer.content)
+    assert [(event.event, event.id) for event in events] == [
+        ("message", cursor_text(23)),
+        ("stream.closed", cursor_text(23)),  # a decoder's id sticks; the record has none
+    ]
+
+
+@pytest.mark.requirement("WA-67", "WA-91")
+@pytest.mark.parametrize("records", [0, 1])
+async def test_when_the_browser_goes_the_source_is_closed_within_a_second(records: int) -> None:
+    source = Held()
+    source.put(*(rows(said(number)) for number in range(1, records + 1)))
+    async with client(source) as http, http.stream("GET", URL) as answer:
+        pieces = answer.aiter_raw()
+        for _ in range(records):
+            await anext(pieces)
+        await source.waiting.wait()
+    async with asyncio.timeout(1):
+        await source.let_go.wait()
