@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
 
+from bubble.protocol.errors import Unavailable
 from bubble.protocol.sse import SseEvent
+from bubble.server.messages.growing import Growing
 from tests.server.streams import Stream, streaming
-from tests.server.world import Json, Person
+from tests.server.world import Json, Person, World, a_world
 
 pytestmark = pytest.mark.anyio
 
@@ -144,3 +147,194 @@ async def test_a_malformed_last_event_id_is_refused(alice: Person, thread: str, 
 async def test_a_stream_that_cannot_be_is_refused(alice: Person, thread: str, query: str) -> None:
     answer = await alice.get(f"/v1/threads/{thread}/messages/stream?{query}", expect=400)
     assert query.partition("=")[0] in answer.json()["message"]
+
+
+# --- coming back ------------------------------------------------------------------------------------------------------------------
+
+
+async def test_whoever_comes_back_gets_what_changed_since_and_nothing_else(
+    alice: Person, bob: Person, thread: str
+) -> None:
+    file = {"type": "file", "url": "data:,x", "mediaType": "text/plain"}
+    for who in (bob, alice):
+        await who.append(thread, who.part("r", file))
+    await say(bob, thread, "b")
+    await alice.append(thread, alice.finishes("r"))
+    there = await messages(alice, thread)
+    head = 12
+    for last in range(head + 3):
+        changed = [one for one in there if one["metadata"]["bubble"]["lastSeq"] > last]
+        async with watching(alice, thread, **{"Last-Event-ID": str(last)}) as stream:
+            opened, *told = await stream.take(1 + len(changed))
+            assert json.loads(opened.data)["throughSeq"] == head
+            assert sorted(message(event)["id"] for event in told) == sorted(one["id"] for one in changed)
+            assert [message(event) for event in told if message(event) not in there] == []
+            assert [event.id for event in told[-1:]] == ["12"] * bool(told)
+            assert stream.bytes.count(b"event: message\n") == len(changed)
+
+
+async def test_whoever_comes_back_goes_on_live(alice: Person, thread: str) -> None:
+    for last in ("0", "5", "9000"):
+        async with watching(alice, thread, **{"Last-Event-ID": last}) as stream:
+            await stream.next()
+            await alice.append(thread, alice.says("r", f" {last}"))
+            while not said(told := await stream.next())[1].endswith(f" {last}"):
+                pass
+            assert said(told)[0] == "r"
+
+
+async def test_whoever_was_away_for_long_is_told_everything_in_the_end(alice: Person) -> None:
+    thread = await alice.thread()
+    await alice.append(thread, alice.starts("long"))
+    await alice.append(thread, alice.part("long", {"type": "text-start", "id": "1"}))
+    runs = [str(number) for number in range(3_000)]
+    for first in range(0, 3_000, 200):
+        await say(alice, thread, *runs[first : first + 200])
+    await alice.append(thread, alice.says("long", "at last"))
+    async with watching(alice, thread, **{"Last-Event-ID": "3"}) as stream:
+        await stream.next()
+        told = [await stream.next()]
+        while said(told[-1])[0] != "long~1":
+            told.append(await stream.next())
+        assert dict(map(said, told)) == {run: run for run in runs} | {"long": "", "long~1": "at last"}
+        assert told[-1].id == "12004"
+        # On the way there were ids to come back with.
+        assert len(set(re.findall(rb"^id: (\d+)$", stream.bytes, re.MULTILINE))) > 2
+
+
+# --- the end ----------------------------------------------------------------------------------------------------------------------
+
+
+async def test_a_stream_is_for_those_who_may_subscribe(world: World, thread: str) -> None:
+    carol = await world.user("carol")
+    for path in ("messages", "messages/stream"):
+        await carol.get(f"/v1/threads/{thread}/{path}", expect=404)
+        await carol.get(f"/v1/threads/nowhere/{path}", expect=404)
+
+
+@pytest.mark.requirement("PR-8-16", "PR-5-26")
+async def test_after_a_revocation_nothing_is_shown_of_what_was_said_behind_it(
+    alice: Person, bob: Person, thread: str
+) -> None:
+    async with watching(bob, thread) as stream, watching(alice, thread) as other:
+        await stream.take(4)
+        await other.take(4)
+        await alice.delete(f"/v1/threads/{thread}/grants/bob")
+        await alice.append(thread, alice.says("r", " behind his back"))
+        while said(await other.next()) != ("r~1", " behind his back"):
+            pass
+        closed = await stream.next()
+        assert (closed.event, closed.id) == ("subscription_closed", "5")  # the id of the last message stays
+        assert json.loads(closed.data) == {"threadId": thread, "reason": "not_found"}
+        with pytest.raises(StopAsyncIteration):
+            await stream.next()
+    assert stream.bytes.count(b"event: message\n") == 3
+
+
+@pytest.mark.requirement("PR-5-31")
+async def test_deleting_the_thread_closes_its_streams(world: World, alice: Person, bob: Person, thread: str) -> None:
+    async with watching(bob, thread) as stream:
+        await stream.take(4)
+        await alice.delete(f"/v1/threads/{thread}")
+        assert json.loads((await stream.next()).data) == {"threadId": thread, "reason": "not_found"}
+        with pytest.raises(StopAsyncIteration):
+            await stream.next()
+    assert world.app.services.followings.statistics().followings == 0
+
+
+async def test_a_bearer_that_is_revoked_closes_its_streams(world: World, bob: Person, thread: str) -> None:
+    async with watching(bob, thread) as stream:
+        await stream.take(4)
+        await world.admin.patch("/v1/principals/bob", {"disabled": True})
+        assert json.loads((await stream.next()).data) == {"reason": "unauthenticated"}
+
+
+async def test_a_draining_server_ends_its_streams(world: World, alice: Person, thread: str) -> None:
+    async with watching(alice, thread) as stream:
+        await stream.take(4)
+        await world.app.drain()
+        assert json.loads((await stream.next()).data)["reason"] == "unavailable"
+        with pytest.raises(StopAsyncIteration):
+            await stream.next()
+
+
+async def test_a_store_out_of_reach_ends_the_stream_and_the_next_one_begins_anew(
+    world: World, alice: Person, thread: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise Unavailable("not now")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(world.store, "read", fails)
+        async with watching(alice, thread) as stream:
+            opened, closed = await stream.take(2)
+            assert (opened.event, closed.event) == ("subscription_opened", "subscription_closed")
+            assert json.loads(closed.data)["reason"] == "unavailable"
+    async with watching(alice, thread) as stream:
+        assert [event.event for event in await stream.take(4)][1:] == ["message"] * 3
+
+
+async def test_a_handler_that_fails_ends_the_stream_and_says_nothing_of_why(
+    alice: Person, thread: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def fails(*_: object, **__: object) -> None:
+        raise RuntimeError("a secret")
+
+    monkeypatch.setattr(Growing, "grow", fails)
+    async with watching(alice, thread) as stream:
+        await stream.take(4)
+        await alice.append(thread, alice.says("r", "two"))
+        assert json.loads((await stream.next()).data) == {"reason": "internal"}
+    assert b"secret" not in stream.bytes
+    assert "a secret" in caplog.text
+
+
+# --- the stream itself ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.requirement("PR-8-19")
+async def test_the_stream_is_neither_cached_nor_buffered(alice: Person, thread: str) -> None:
+    async with alice.http.stream("GET", f"/v1/threads/{thread}/messages/stream") as answer:
+        assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
+        assert answer.headers["cache-control"] == "no-cache, no-transform"
+        assert answer.headers["x-accel-buffering"] == "no"
+        assert answer.headers["bubble-protocol-version"] == "1"
+
+
+@pytest.mark.requirement("PR-8-20")
+async def test_an_idle_stream_gets_a_comment_now_and_then() -> None:
+    async with a_world(streams={"keep_alive": "20ms"}) as world:
+        thread = await world.admin.thread()
+        async with watching(world.admin, thread) as stream:
+            await stream.take(2)
+            await stream.comment()
+
+
+async def test_an_empty_thread_has_a_stream_of_what_is_to_come(world: World, alice: Person) -> None:
+    await world.store.append("empty", {"type": "run_started", "principalId": "alice", "runId": "r"})
+    async with watching(world.admin, "empty") as stream:
+        await stream.next()
+        await world.store.append("empty", alice.part("r", {"type": "text-start", "id": "1"}))
+        told = await stream.next()
+        assert (message(told)["id"], told.id) == ("r", "2")
+
+
+async def test_asking_for_the_headers_of_a_stream_begins_none(world: World, alice: Person, thread: str) -> None:
+    answer = await alice.call("HEAD", f"/v1/threads/{thread}/messages/stream", expect=200)
+    assert answer.headers["content-type"].startswith("text/event-stream")
+    assert world.app.services.hub.statistics().connections == 0
+    assert world.app.services.followings.statistics().viewers == 0
+
+
+async def test_what_is_no_number_is_null_and_half_a_character_stays_an_escape(alice: Person, thread: str) -> None:
+    part = b'{"type":"data-x","data":{"big":1e400,"half":"\\ud83d"}}'
+    event = b'{"type":"message_part","principalId":"alice","runId":"r","part":%b,"version":"ai-sdk-v6"}' % part
+    headers = {"content-type": "application/json"}
+    async with watching(alice, thread) as stream:
+        await stream.take(4)
+        path = f"/v1/threads/{thread}/events"
+        await alice.call("POST", path, content=event, expect=201, headers=headers)
+        told = await stream.next()
+        assert '"data":{"big":null,"half":"\\ud83d"}' in told.data
+    answer = await alice.get(f"/v1/threads/{thread}/messages")
+    assert b'"data":{"big":null,"half":"\\ud83d"}' in answer.content

@@ -12,7 +12,7 @@ from bubble.protocol.errors import Conflict
 from bubble.protocol.jsontext import JSONValue
 from bubble.store.base import BubbleStore
 
-__all__ = ["Move", "filled", "moves"]
+__all__ = ["Move", "Writer", "filled", "moves"]
 
 Json: TypeAlias = dict[str, JSONValue]
 #: Who, in which of the runs that go on, what, and a number for the details.
@@ -94,20 +94,38 @@ def _at_random(seed: int, count: int) -> list[Move]:
     ]
 
 
+class Writer:
+    """Writes what moves say into a thread, as far as the lifecycle of runs allows. `head` is the seq of what was written last."""
+
+    def __init__(self, store: BubbleStore, thread_id: str) -> None:
+        self.head = 0
+        self._store = store
+        self._thread_id = thread_id
+        self._lives = [0] * RUNS
+
+    async def write(self, made: Iterable[Move]) -> int:
+        """The head afterwards."""
+        for who, place, kind, number in made:
+            event = _event(who, f"r{place}.{self._lives[place]}", kind, number, self.head)
+            try:
+                self.head = (await self._store.append(self._thread_id, event)).seq
+            except Conflict:
+                continue
+            if kind == "end run":
+                self._lives[place] += 1
+        return self.head
+
+    async def say(self, run_id: str) -> int:
+        """A message of its own, with the id `run_id`; the head afterwards."""
+        of_run: Json = {"principalId": "ann", "runId": run_id}
+        said = ({"type": "run_started"}, _SAID["begin text"](0), _SAID["text"](0), {"type": "run_finished"})
+        self.head = (await self._store.append_many(self._thread_id, [{**event, **of_run} for event in said]))[-1].seq
+        return self.head
+
+
 async def filled(store: BubbleStore, thread_id: str, made: Iterable[Move]) -> int:
-    """Writes what the moves say, as far as the lifecycle allows; the head."""
-    lives = [0] * RUNS
-    head = 0
-    for who, place, kind, number in made:
-        run_id = f"r{place}.{lives[place]}"
-        event = _event(who, run_id, kind, number, head)
-        try:
-            head = (await store.append(thread_id, event)).seq
-        except Conflict:
-            continue
-        if kind == "end run":
-            lives[place] += 1
-    return head
+    """Writes what the moves say; the head."""
+    return await Writer(store, thread_id).write(made)
 
 
 def _event(who: str, run_id: str, kind: str, number: int, head: int) -> Json:
