@@ -29,7 +29,9 @@ def test_the_demonstration_proves_itself_and_leaves_nothing(stranger: Shell) -> 
     assert "  echo\n          Hello, world\n" in said
     assert "  grace approves refund\n" in said
     assert "  ada asks echo to stop\n" in said
-    assert said.count("\nok     ") == 9
+    assert "  scout\n          ┆ Somebody wants me to think. So I do.\n" in said
+    assert "reef, started again, answered what was said while it was away" in said
+    assert said.count("\nok     ") == 14
     assert "FAILED" not in said
     assert "resumed by her cursor" in said
     assert leftovers(stranger) == []
@@ -37,7 +39,7 @@ def test_the_demonstration_proves_itself_and_leaves_nothing(stranger: Shell) -> 
 
 def test_the_claims_are_json_for_machines(stranger: Shell) -> None:
     claims = json.loads(stranger.ok("demo", "--json"))
-    assert [claim["holds"] for claim in claims] == [True] * 9
+    assert [claim["holds"] for claim in claims] == [True] * 14
 
 
 def test_ctrl_c_ends_the_demonstration_with_a_word_and_leaves_nothing(shell: Shell) -> None:

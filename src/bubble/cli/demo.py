@@ -14,6 +14,7 @@ from bubble.cli.remote import run_async
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from bubble.cli.spawned import SpawnedServer
     from bubble.demo.play import Play
     from bubble.demo.proof import Claim
 
@@ -36,7 +37,8 @@ def demo(
 
     The bot gives recorded replies, asks for consent before it calls a tool, and is stopped in the middle of a sentence. One person follows
     live over a WebSocket. The other leaves in the middle of a reply and resumes by her cursor. In the end the log and what both got are
-    compared, event by event and byte by byte, and the messages with what the log makes; exit code 1 if anything is not as it must be.
+    compared, event by event and byte by byte, and the messages with what the log makes. Then an A2A agent takes part by `bubble reef`,
+    where the extra `a2a` is installed. Exit code 1 if anything is not as it must be.
     """
     live = stdout_console().is_terminal and not check and not as_json
     start = time.monotonic()
@@ -57,26 +59,39 @@ async def _perform(*, live: bool) -> tuple[Play, Sequence[Claim]]:
     async with spawned_server() as server:
         play = Play(server.url, server.admin_token, pace=1.0 if live else 0.0)
         if not live:
-            return play, await play.perform()
-        return play, await _show(play)
+            return play, await _both_parts(play, server, pace=0.0)
+        return play, await _show(play, server)
 
 
-async def _show(play: Play) -> Sequence[Claim]:
+async def _both_parts(play: Play, server: SpawnedServer, *, pace: float) -> Sequence[Claim]:
+    from bubble.demo.agent import AgentPlay, agent_is_there
+
+    claims = await play.perform()
+    if not agent_is_there():
+        return claims
+    return [*claims, *await AgentPlay(server, play.scene, pace=pace).perform()]
+
+
+async def _show(play: Play, server: SpawnedServer) -> Sequence[Claim]:
     from bubble.demo.view import show_until
 
     done = asyncio.Event()
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(show_until(done, play.scene, stdout_console()))
         try:
-            return await play.perform()
+            return await _both_parts(play, server, pace=1.0)
         finally:
             done.set()
 
 
 def _tell(play: Play, claims: Sequence[Claim], *, live: bool) -> None:
+    from bubble.demo.agent import agent_is_there
     from bubble.demo.view import show_claims, tell
 
     if not live:
-        tell(play.scene.messages, stdout_console())
+        for messages in (play.scene.earlier, play.scene.messages):
+            tell(messages, stdout_console())
     say("")
     show_claims(claims, stdout_console())
+    if not agent_is_there():
+        note("The part of the A2A agent is left out: it needs the extra `a2a` (pip install 'bubble-threads[a2a]').")

@@ -9,7 +9,7 @@ import secrets
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Final
 
 from bubble.cli.failures import CommandError
 
-__all__ = ["SpawnedServer", "spawned_server"]
+__all__ = ["SpawnedServer", "spawned", "spawned_server"]
 
 _START_SECONDS: Final = 30.0
 _STOP_SECONDS: Final = 10.0
@@ -42,50 +42,51 @@ async def spawned_server(**variables: str) -> AsyncIterator[SpawnedServer]:
     token = secrets.token_urlsafe(32)
     with tempfile.TemporaryDirectory(prefix="bubble-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
-        process = await _start(directory, {"BUBBLE_ADMIN_TOKEN": token, **variables})
-        try:
-            url = await _address(process, directory)
-            yield SpawnedServer(url=url, admin_token=token, directory=directory, pid=process.pid)
-        finally:
-            await _stop(process)
+        command = ("serve", "--data", str(directory / "data"), "--port", "0")
+        async with spawned(*command, directory=directory, BUBBLE_ADMIN_TOKEN=token, **variables) as said:
+            yield SpawnedServer(url=str(said["url"]), admin_token=token, directory=directory, pid=int(str(said["pid"])))
 
 
-async def _start(directory: Path, variables: dict[str, str]) -> Process:
+@asynccontextmanager
+async def spawned(*command: str, directory: Path, **variables: str) -> AsyncIterator[Mapping[str, object]]:
+    """Starts a command of `bubble` that stays, in a process of its own, stopped with the block; gives what it says when it is ready."""
+    log = directory / f"{command[0]}.log"
+    process = await _start(directory, command, variables, log)
+    try:
+        yield await _announcement(process, command[0], log)
+    finally:
+        await _stop(process)
+
+
+async def _start(directory: Path, command: Sequence[str], variables: Mapping[str, str], log: Path) -> Process:
     own = {name: value for name, value in os.environ.items() if not name.upper().startswith("BUBBLE_")}
-    command = [
-        "-m",
-        "bubble.cli",
-        "serve",
-        "--data",
-        str(directory / "data"),
-        "--port",
-        "0",
-        "--json",
-        "--until-stdin-ends",
-    ]
-    with (directory / "server.log").open("wb") as log:
+    with log.open("ab") as stderr:
         return await asyncio.create_subprocess_exec(
-            sys.executable,
-            *command,
+            *(sys.executable, "-m", "bubble.cli", *command, "--json", "--until-stdin-ends"),
             stdin=PIPE,
             stdout=PIPE,
-            stderr=log,
+            stderr=stderr,
             cwd=directory,
             env={**own, **variables},
             start_new_session=True,
         )
 
 
-async def _address(process: Process, directory: Path) -> str:
+async def _announcement(process: Process, name: str, log: Path) -> Mapping[str, object]:
     assert process.stdout is not None  # noqa: S101 - it was asked for
     line = b""
     with suppress(TimeoutError):
         line = await asyncio.wait_for(process.stdout.readline(), _START_SECONDS)
     if not line:
-        said = (directory / "server.log").read_text(errors="replace").strip().splitlines()
-        reason = said[-1].removeprefix("bubble: ") if said else "it said nothing."
-        raise CommandError(f"The server did not start: {reason}")
-    return str(json.loads(line)["url"])
+        what = "The server" if name == "serve" else f"`bubble {name}`"
+        raise CommandError(f"{what} did not start: {_last_words(log)}")
+    announced: dict[str, object] = json.loads(line)
+    return announced
+
+
+def _last_words(log: Path) -> str:
+    said = log.read_text(errors="replace").strip().splitlines()
+    return said[-1].removeprefix("bubble: ") if said else "it said nothing."
 
 
 async def _stop(process: Process) -> None:

@@ -47,10 +47,13 @@ class Reader:
 
 @dataclass(slots=True)
 class Scene:
-    """`stage` is one line about what happens now; `messages` is the thread as the first reader sees it, live."""
+    """`stage` is one line about what happens now; `messages` is the thread as the first reader sees it, live, `earlier` those of the thread
+    before.
+    """
 
     stage: str = "Starting a server…"
     messages: Sequence[BubbleMessage] = ()
+    earlier: Sequence[BubbleMessage] = ()
     readers: Mapping[str, Reader] = field(
         default_factory=lambda: {member.principal_id: Reader(member.display_name) for member in (ADA, GRACE)}
     )
@@ -60,6 +63,11 @@ class Scene:
         """The next state of the thread's messages."""
         self.messages = update.messages
         self._news |= {message["id"]: message for message in update.upserts}
+
+    def begin_another(self) -> None:
+        """What comes now is of another thread."""
+        self.earlier, self.messages = [*self.earlier, *self.messages], ()
+        self._news = {}
 
     def news(self) -> Sequence[BubbleMessage]:
         """The messages that are new or other than they were when this was asked for the last time."""

@@ -25,9 +25,12 @@ _SHOWN_PARTS: Final = 6
 
 async def show_until(done: asyncio.Event, scene: Scene, console: Console) -> None:
     """Shows the scene until `done` is set; the conversation stays."""
-    conversation = Conversation()
+    conversation, earlier = Conversation(), scene.earlier
     with Screen(console) as screen:
         while not done.is_set():
+            if scene.earlier is not earlier:
+                screen.show([*conversation.rest(), Text("")], [])
+                conversation, earlier = Conversation(), scene.earlier
             _show(scene, conversation, screen)
             try:
                 async with asyncio.timeout(_FRAME):
