@@ -51,14 +51,15 @@ lock: $(VENV)/.base  ## choose the newest versions that pyproject.toml allows, w
 	$(PIP) install uv
 	$(COMPILE) --all-extras --group dev -o requirements/dev.lock pyproject.toml
 	$(COMPILE) -c requirements/dev.lock --group pyproject.toml:build -o requirements/build.lock
-	$(COMPILE) -c requirements/dev.lock -o requirements/base.lock pyproject.toml
+	$(COMPILE) -c requirements/dev.lock --extra a2a -o requirements/base.lock pyproject.toml
 	for peer in $(PEERS); do $(COMPILE) -o requirements/peers/$$peer.lock requirements/peers/$$peer.in || exit; done
 
 clean:  ## remove what was made here, the environment too
 	rm -rf $(VENV) build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .schemathesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# The environment is made once and changed when a lock or the package's metadata does. `demo` needs the small half.
+# The environment is made once and changed when a lock or the package's metadata does. `demo` needs the small half, which has the extra
+# `a2a` for the agent that plays along.
 
 $(VENV)/.base: requirements/base.lock requirements/build.lock pyproject.toml
 	@scripts/make-venv $(VENV) $(PYTHON)

@@ -64,8 +64,9 @@ def test_every_pin_in_a_lock_has_a_hash_and_no_address(lock: str) -> None:
     assert re.search(r"://|--index|--find-links|file:", text) is None
 
 
-def test_the_base_lock_pins_what_the_package_needs() -> None:
-    assert named(PROJECT["project"]["dependencies"]) <= pinned("base")
+def test_the_base_lock_pins_what_the_package_and_its_demonstration_need() -> None:
+    agent = PROJECT["project"]["optional-dependencies"]["a2a"]
+    assert named(PROJECT["project"]["dependencies"] + agent) <= pinned("base")
 
 
 def test_the_build_lock_pins_what_building_needs() -> None:
