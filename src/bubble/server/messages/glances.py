@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -16,7 +16,7 @@ import msgspec
 from bubble.protocol.jsontext import load_json
 from bubble.protocol.parts import ReactionPart
 
-__all__ = ["NATIVE", "Glance", "glance", "reaction_target", "starters", "talkers"]
+__all__ = ["NATIVE", "Glance", "Survey", "glance"]
 
 #: In the text of every event with a native part, which is what a reaction is.
 NATIVE: Final = b'"version":"bubble-v1"'
@@ -31,7 +31,8 @@ _REACTION = b"reaction"
 class Glance(NamedTuple):
     """An event's place and run (None: it belongs to no run), and what it may do to messages.
 
-    `talks`: it may show something of its run. A run's beginning and end, and reactions in it, show nothing by themselves.
+    `talks`: it may show something of its run. A run's beginning and end, and reactions in it, show nothing by themselves. `target` is the
+    seq of the event that it reacts to, None if it is no reaction.
     """
 
     seq: int
@@ -39,19 +40,20 @@ class Glance(NamedTuple):
     starts: bool
     finishes: bool
     talks: bool
+    target: int | None
 
 
 def glance(text: bytes) -> Glance:
-    """The beginning of a stored event."""
+    """What is seen of a stored event."""
     found = _BEGINNING.match(text)
     if found is None:
         raise ValueError("not the text of a stored event")
     seq, kind, run = found.groups()
     if run is None:
-        return Glance(int(seq), None, starts=False, finishes=False, talks=False)
+        return Glance(int(seq), None, starts=False, finishes=False, talks=False, target=None)
     starts, finishes = kind == b"run_started", kind == b"run_finished"
-    talks = not (starts or finishes) and (kind != b"message_part" or reaction_target(text) is None)
-    return Glance(int(seq), _string(run), starts, finishes, talks)
+    target = _reaction_target(text) if kind == b"message_part" else None
+    return Glance(int(seq), _string(run), starts, finishes, not (starts or finishes) and target is None, target)
 
 
 @lru_cache(maxsize=1024)
@@ -59,7 +61,7 @@ def _string(text: bytes) -> str:
     return str(json.loads(text))
 
 
-def reaction_target(text: bytes) -> int | None:
+def _reaction_target(text: bytes) -> int | None:
     """The seq that the event reacts to; None if it is no reaction."""
     if NATIVE not in text or (_REACTION not in text and b"\\u" not in text):
         return None
@@ -70,11 +72,28 @@ def reaction_target(text: bytes) -> int | None:
         return None
 
 
-def starters(glances: Iterable[Glance]) -> set[str]:
-    """The runs that start among the events."""
-    return {seen.run_id for seen in glances if seen.starts and seen.run_id is not None}
+@dataclass(slots=True)
+class Survey:
+    """What can be seen of several events."""
 
+    #: The runs that start among them, that may show something, and that end.
+    starters: set[str] = field(default_factory=set)
+    talkers: set[str] = field(default_factory=set)
+    finishers: set[str] = field(default_factory=set)
+    #: The seq of each run's last event, and what the reactions are to.
+    last_of: dict[str, int] = field(default_factory=dict)
+    targets: set[int] = field(default_factory=set)
 
-def talkers(glances: Iterable[Glance]) -> set[str]:
-    """The runs of which the events may show something."""
-    return {seen.run_id for seen in glances if seen.talks and seen.run_id is not None}
+    def add(self, seen: Glance) -> None:
+        """One more."""
+        if seen.target is not None:
+            self.targets.add(seen.target)
+        if seen.run_id is None:
+            return
+        self.last_of[seen.run_id] = seen.seq
+        if seen.talks:
+            self.talkers.add(seen.run_id)
+        elif seen.starts:
+            self.starters.add(seen.run_id)
+        elif seen.finishes:
+            self.finishers.add(seen.run_id)

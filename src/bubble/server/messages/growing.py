@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from bubble.assembler import BubbleMessage, MessageChanges, ThreadSnapshot, message_changes
-from bubble.server.messages.glances import glance, reaction_target, starters, talkers
+from bubble.server.messages.glances import Survey, glance
 from bubble.server.messages.paging import Look, newest, read_lone, read_run
 from bubble.server.messages.portion import Portion, View, first_seq, last_seq
 
@@ -50,9 +50,8 @@ class Growing:
         portion, _ = await look.find(limit)
         growing = cls(view, portion, await portion.snapshot(), first=look.first, head=head)
         async for texts in view.log.slices(look.first, head):
-            for text in texts:
-                if await growing._concerned_outside(text) is not None:
-                    growing.covers = glance(text).seq
+            if await growing._concerned(await view.log.survey(texts)):
+                growing.covers = await growing._last_outside(texts)
         return growing
 
     @classmethod
@@ -78,17 +77,16 @@ class Growing:
 
     async def grow(self, texts: Sequence[bytes]) -> MessageChanges:
         """Folds in what follows `head`; the messages that it changed, in their order."""
-        glances = [glance(text) for text in texts]
-        talking = talkers(glances) - starters(glances)
-        strangers = {run_id for run_id in talking if not self._portion.holds(run_id)}
+        seen = await self._view.log.survey(texts)
+        strangers = {run_id for run_id in seen.talkers - seen.starters if not self._portion.holds(run_id)}
         if strangers:
             await self._fold_anew(self._first, strangers)
-        before, self.head = self.head, glances[-1].seq
+        before, self.head = self.head, self.head + len(texts)
         await self._portion.add(texts)
         snapshot = await self._portion.snapshot()
         changes = message_changes(self._snapshot, snapshot)
         self._snapshot = snapshot
-        changed = [*self._portion.trusted(changes.upserts), *await self._changed_outside(texts, after=before)]
+        changed = [*self._portion.trusted(changes.upserts), *await self._changed_outside(seen, after=before)]
         return MessageChanges(tuple(sorted(changed, key=first_seq)), changes.removals)
 
     async def shorten(self) -> bool:
@@ -107,29 +105,34 @@ class Growing:
 
     # What is not in the portion
 
-    async def _changed_outside(self, texts: Sequence[bytes], *, after: int) -> list[BubbleMessage]:
-        concerned = {outside for text in texts if (outside := await self._concerned_outside(text)) is not None}
+    async def _changed_outside(self, seen: Survey, *, after: int) -> list[BubbleMessage]:
         changed: list[BubbleMessage] = []
-        for outside in concerned:
-            messages = await (self._read_run(outside) if isinstance(outside, str) else self._read_lone(outside))
-            changed += [message for message in messages if last_seq(message) > after]
+        for concerned in await self._concerned(seen):
+            changed += [message for message in await self._read(concerned) if last_seq(message) > after]
         return changed
 
-    async def _concerned_outside(self, text: bytes) -> str | int | None:
-        """The run, or the seq of the message without one, that the event changes though it is not in the portion."""
-        seen = glance(text)
-        if seen.finishes and seen.run_id is not None:
-            return None if self._portion.holds(seen.run_id) else seen.run_id
-        target = reaction_target(text)
-        if target is None or target > self.head:
-            return None
-        holder = glance((await self._view.log.texts(target, target))[0])
-        if holder.run_id is None:
-            return target if target < self._portion.begin else None
-        return None if self._portion.holds(holder.run_id) else holder.run_id
+    async def _read(self, concerned: str | int) -> list[BubbleMessage]:
+        if isinstance(concerned, str):
+            return await read_run(self._view, concerned, head=self.head)
+        return await read_lone(self._view, concerned, head=self.head)
 
-    async def _read_run(self, run_id: str) -> list[BubbleMessage]:
-        return await read_run(self._view, run_id, head=self.head)
+    async def _last_outside(self, texts: Sequence[bytes]) -> int:
+        """The seq of the last event that changes what is not in the portion; there is one."""
+        log = self._view.log
+        return max([glance(text).seq for text in texts if await self._concerned(await log.survey([text]))])
 
-    async def _read_lone(self, seq: int) -> list[BubbleMessage]:
-        return await read_lone(self._view, seq, head=self.head)
+    async def _concerned(self, seen: Survey) -> set[str | int]:
+        """The runs, and the seqs of messages without one, that the events change though they are not in the portion."""
+        concerned: set[str | int] = {run_id for run_id in seen.finishers if not self._portion.holds(run_id)}
+        for target in seen.targets:
+            if target <= self.head and (holder := await self._outside(target)) is not None:
+                concerned.add(holder)
+        return concerned
+
+    async def _outside(self, seq: int) -> str | int | None:
+        """What the event belongs to, if that is not in the portion."""
+        [text] = await self._view.log.texts(seq, seq)
+        run_id = glance(text).run_id
+        if run_id is None:
+            return seq if seq < self._portion.begin else None
+        return None if self._portion.holds(run_id) else run_id

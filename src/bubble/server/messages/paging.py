@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from bubble.assembler import BubbleMessage
-from bubble.server.messages.glances import glance, reaction_target
+from bubble.server.messages.glances import Glance, glance
 from bubble.server.messages.portion import Portion, View, first_seq, run_of
 from bubble.server.messages.reading import ThreadLog
 
@@ -131,13 +131,13 @@ async def _bring_up_to_date(
     ends = [known[run_id].last_seq if run_id in known else head for run_id in run_ids]
     until = min(head, max([after, *ends]))
     async for texts in log.slices(after + 1, until):
-        await portion.add([text for text in texts if glance(text).run_id in run_ids or _is_reaction(text)])
+        await portion.add([text for text in texts if _is_for(run_ids, glance(text))])
     async for texts in log.natives(until + 1, head):
-        await portion.add([text for text in texts if _is_reaction(text)])
+        await portion.add([text for text in texts if _is_for((), glance(text))])
 
 
-def _is_reaction(text: bytes) -> bool:
-    return reaction_target(text) is not None
+def _is_for(run_ids: Collection[str], seen: Glance) -> bool:
+    return seen.target is not None or seen.run_id in run_ids
 
 
 async def _opens_before(view: View, oldest: int, *, until: int) -> bool:

@@ -19,7 +19,6 @@ from typing import Final
 
 from bubble.assembler import Assembler, BubbleMessage, Grouping, ThreadSnapshot
 from bubble.protocol.events import SequencedEvent
-from bubble.server.messages.glances import glance, starters, talkers
 from bubble.server.messages.reading import ThreadLog
 
 __all__ = ["Portion", "View", "first_seq", "last_seq", "run_of"]
@@ -65,7 +64,7 @@ class Portion:
         self.size = 0
         self._cut = cut
         self._held = set(held)
-        self._turns = view.log.turns
+        self._log = view.log
         self._thread = view.assembler.open(grouping=view.grouping)
 
     @classmethod
@@ -73,16 +72,18 @@ class Portion:
         """The portion from `first` (or earlier) to `last`, with all of `runs` and all of whatever talks from `first` on."""
         log = view.log
         texts = await log.texts(first, last)
-        held = {*runs, *talkers(map(glance, texts))}
-        begin = await log.beginning(held, at_most=first)
+        seen = await log.survey(texts)
+        wanted = {*runs, *seen.talkers}
+        begin = await log.beginning(wanted, at_most=first)
         before = await log.texts(begin, first - 1)
-        glances = [glance(text) for text in before]
-        cut = talkers(glances) - starters(glances) if begin > 1 else set()
-        whole = max((seen.seq for seen in glances if seen.run_id in cut), default=begin - 1) + 1
+        seen_before = await log.survey(before)
+        cut = seen_before.talkers - seen_before.starters if begin > 1 else set()
+        whole = max((seen_before.last_of[run_id] for run_id in cut), default=begin - 1) + 1
+        held = wanted | seen_before.starters | seen.starters
         portion = cls(view, begin=begin, first=whole, cut=cut, held=held)
         async for past in log.of_runs(cut, await log.beginning(cut, at_most=begin), begin - 1):
             await portion._fold(past)
-        await portion.add([*before, *texts])
+        await portion._fold([*before, *texts])
         return portion
 
     def holds(self, run_id: str) -> bool:
@@ -91,18 +92,18 @@ class Portion:
 
     async def add(self, texts: Sequence[bytes]) -> None:
         """Folds what comes after, in slices."""
-        self._held |= starters(map(glance, texts))
+        self._held |= (await self._log.survey(texts)).starters
         await self._fold(texts)
 
     async def _fold(self, texts: Sequence[bytes]) -> None:
         self.size += len(texts)
-        self._turns.folded += len(texts)
+        self._log.turns.folded += len(texts)
         events: list[SequencedEvent] = []
         size = 0
         for text in texts:
             if len(events) == SLICE_EVENTS or (events and size + len(text) > SLICE_BYTES):
                 await self._thread.apply(events)
-                await self._turns.next()
+                await self._log.turns.next()
                 events, size = [], 0
             events.append(SequencedEvent.from_stored(text))
             size += len(text)

@@ -13,7 +13,7 @@ from typing import Final
 
 from bubble.protocol.errors import thread_not_found
 from bubble.protocol.resources import Run
-from bubble.server.messages.glances import NATIVE, glance
+from bubble.server.messages.glances import NATIVE, Survey, glance
 from bubble.store.base import BubbleStore
 
 __all__ = ["ThreadLog", "Turns"]
@@ -61,6 +61,16 @@ class ThreadLog:
     async def texts(self, first: int, last: int) -> list[bytes]:
         """All of them at once."""
         return [text async for texts in self.slices(first, last) for text in texts]
+
+    async def survey(self, texts: Sequence[bytes]) -> Survey:
+        """What can be seen of the texts, looked at in slices."""
+        survey = Survey()
+        for start in range(0, len(texts), READ_EVENTS):
+            if start:
+                await self.turns.next()
+            for text in texts[start : start + READ_EVENTS]:
+                survey.add(glance(text))
+        return survey
 
     async def of_runs(self, run_ids: Collection[str], first: int, last: int) -> AsyncIterator[list[bytes]]:
         """Like `slices`, but only what belongs to one of the runs."""
