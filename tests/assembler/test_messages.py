@@ -261,6 +261,13 @@ def test_what_comes_for_a_block_after_its_run_is_ignored() -> None:
     assert (texts(message), about(message)["lastSeq"], about(message).get("outcome")) == ("a", 4, None)
 
 
+@pytest.mark.requirement("TA-66")
+def test_a_run_that_is_finished_again_closes_what_was_opened_since_and_keeps_its_outcome() -> None:
+    log = [started(), finished(outcome="success"), start(), delta("a"), finished(outcome="failed"), delta("b")]
+    [message] = assembled(log)
+    assert (texts(message), about(message)["outcome"]) == ("a", "success")
+
+
 @pytest.mark.requirement("TA-43")
 def test_the_names_of_bubbles_own_parts_are_in_the_module_of_message_contracts() -> None:
     values = [getattr(names, name) for name in names.__all__]

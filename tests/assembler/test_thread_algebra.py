@@ -361,7 +361,7 @@ def check_tokens(log: Log, grouping: Grouping) -> None:
             if part["type"] in ("text", "reasoning"):
                 for token in str(part["text"]).replace("><", "> <").split():
                     tokens[bubble(message)["runId"], message_author(message), token] += 1
-    assert tokens == accepted_tokens(marked)
+    assert tokens == accepted_tokens(marked), [event.text for event in marked]
 
 
 def rewritten(event: Mapping[str, Any]) -> SequencedEvent:
