@@ -1,15 +1,20 @@
 """What may become of a grant: who may change it, what a change writes into the log, and that a thread keeps an owner.
 
+Who can no longer append can no longer end what it began. So the server finishes the open runs of a principal that leaves, in the same
+transaction: nobody watches a spinner for ever.
+
 Pure: a backend asks within its transaction with the roles committed at that moment, then applies the answer (protocol, section 5).
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from bubble.protocol.errors import Conflict, NotFound
-from bubble.protocol.events import EncodedEvent, ParticipantJoined, ParticipantLeft, encode_event
+from bubble.protocol.events import EncodedEvent, ParticipantJoined, ParticipantLeft, RunFinished, encode_event
+from bubble.protocol.identifiers import SERVER_PRINCIPAL
 from bubble.protocol.resources import JoinPolicy
 from bubble.store.commands import Guard
 from bubble.store.notices import GrantChange
@@ -21,6 +26,7 @@ __all__ = [
     "HeldRole",
     "authorize_grant",
     "authorize_removal",
+    "lost_run",
     "participant_event",
     "plan_grant",
     "plan_removal",
@@ -44,6 +50,16 @@ class GrantPlan:
 
     change: GrantChange | None
     event: EncodedEvent | None = None
+
+    @property
+    def ends_runs(self) -> bool:
+        """Whether the principal's open runs end as well: it can no longer append."""
+        return self.event is not None and isinstance(self.event.event, ParticipantLeft)
+
+    def events(self, open_runs: Iterable[str]) -> list[EncodedEvent]:
+        """What to write, given the principal's open runs here by their ids (not asked for where they go on)."""
+        ended = [lost_run(run_id) for run_id in open_runs] if self.ends_runs else []
+        return [*ended, self.event] if self.event is not None else []
 
 
 def authorize_grant(
@@ -104,6 +120,12 @@ def participant_event(principal_id: str, *, by: str, could_append: bool, can_app
         return None
     kind = ParticipantJoined if can_append else ParticipantLeft
     event = kind(by_principal_id=by, principal_id=principal_id)
+    return EncodedEvent(event, encode_event(event))
+
+
+def lost_run(run_id: str) -> EncodedEvent:
+    """The `run_finished` by which the server ends a run that its principal cannot, or will not, end."""
+    event = RunFinished(principal_id=SERVER_PRINCIPAL, run_id=run_id, outcome="lost")
     return EncodedEvent(event, encode_event(event))
 
 

@@ -130,6 +130,10 @@ class ThreadState:
         record = self.runs.get(run_id)
         return None if record is None else RunState(record.principal_id, record.state)
 
+    def open_runs_of(self, principal_id: str) -> Iterator[str]:
+        """The ids of the principal's open runs, oldest first."""
+        return (key for key, run in self.runs.items() if run.state == "open" and run.principal_id == principal_id)
+
     def decision(self, run_id: str, tool_call_id: str) -> Decision | None:
         return self.decisions.get((run_id, tool_call_id))
 

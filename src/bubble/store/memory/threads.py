@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from msgspec import UNSET
 
 from bubble.protocol.errors import InvalidRequest, thread_not_found
-from bubble.protocol.events import EncodedEvent, RunFinished, SequencedEvent, encode_event
-from bubble.protocol.identifiers import SERVER_PRINCIPAL, check_seq
+from bubble.protocol.events import EncodedEvent, SequencedEvent
+from bubble.protocol.identifiers import check_seq
 from bubble.protocol.resources import Grant, Thread
 from bubble.protocol.timestamps import Clock
 from bubble.store.admission import RunIntegrity, admit, authorize, key_reused
 from bubble.store.commands import AppendCommand, Appended, Guard
-from bubble.store.grants import HeldRole, authorize_grant, authorize_removal, plan_grant, plan_removal
+from bubble.store.grants import HeldRole, authorize_grant, authorize_removal, lost_run, plan_grant, plan_removal
 from bubble.store.importing import ImportPlan, plan_import
 from bubble.store.memory.outbox import Outbox
 from bubble.store.memory.state import GrantRecord, KeptResult, MemoryState, ThreadState
@@ -165,7 +165,7 @@ class Threads:
             created_ms = self.clock() if before is None else before.created_ms
             thread.grant_version += 1
             self._put(thread, principal_id, GrantRecord(wanted, by, created_ms), change=plan.change)
-            self._write(thread, [plan.event] if plan.event is not None else [])
+            self._write(thread, plan.events(thread.open_runs_of(principal_id)))
         return self.state.grant(thread, principal_id, thread.grants[principal_id]), plan.change == "granted"
 
     def remove_grant(self, thread_id: str, principal_id: str, *, by: str, guard: Guard | None) -> None:
@@ -184,7 +184,7 @@ class Threads:
         record = thread.grants.pop(principal_id)
         thread.grant_version += 1
         self.outbox.tell(GrantChanged("revoked", self.state.grant(thread, principal_id, record)))
-        self._write(thread, [plan.event] if plan.event is not None else [])
+        self._write(thread, plan.events(thread.open_runs_of(principal_id)))
 
     def advance_cursor(self, thread_id: str, principal_id: str, seq: int, *, guard: Guard | None) -> int:
         """As `BubbleStore.advance_cursor`."""
@@ -203,7 +203,7 @@ class Threads:
         count = 0
         for thread in self.state.threads.values():
             lost = [
-                _lost(run_id)
+                lost_run(run_id)
                 for run_id, run in thread.runs.items()
                 if run.state == "open" and run.last_ms < idle_since_ms and run.principal_id not in present
             ]
@@ -230,8 +230,3 @@ class Threads:
         if guard is not None:
             role = thread.role_of(guard.principal_id)
             guard.require(capability, thread_id=thread.thread_id, role=role, join_policy=thread.join_policy)
-
-
-def _lost(run_id: str) -> EncodedEvent:
-    event = RunFinished(principal_id=SERVER_PRINCIPAL, run_id=run_id, outcome="lost")
-    return EncodedEvent(event, encode_event(event))

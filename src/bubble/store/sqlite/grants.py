@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import apsw
@@ -72,7 +73,7 @@ def put_grant(
     if plan.change is not None:
         tx.raise_grant_version(state)
         seat(tx, state, principal_id, wanted, granted_by=by, created_ms=tx.now_ms, change=plan.change)
-        tx.write(state, [plan.event] if plan.event is not None else [])
+        tx.write(state, plan.events(_open_runs(tx, state, principal_id)))
     return _grant(tx, state, principal_id), plan.change == "granted"
 
 
@@ -92,7 +93,7 @@ def remove_grant(tx: Transaction, thread_id: str, principal_id: str, *, by: str,
     tx.tell(GrantChanged("revoked", _grant(tx, state, principal_id)))
     tx.db.execute("DELETE FROM grants WHERE thread_key = ? AND principal_id = ?", (state.key, principal_id))
     tx.raise_grant_version(state)
-    tx.write(state, [plan.event] if plan.event is not None else [])
+    tx.write(state, plan.events(_open_runs(tx, state, principal_id)))
 
 
 def seat(
@@ -123,6 +124,10 @@ def _held(tx: Transaction, state: ThreadState, principal_id: str) -> HeldRole | 
         tx.db, "SELECT role, appends FROM grants WHERE thread_key = ? AND principal_id = ?", (state.key, principal_id)
     )
     return None if row is None else HeldRole(row[0], bool(row[1]))
+
+
+def _open_runs(tx: Transaction, state: ThreadState, principal_id: str) -> Iterator[str]:
+    yield from (row[0] for row in tx.db.execute(query("open_runs_of"), (state.key, principal_id)))
 
 
 def _owners(tx: Transaction, state: ThreadState) -> int:

@@ -11,12 +11,13 @@ import msgspec
 from msgspec import UNSET
 
 from bubble.protocol.errors import InvalidRequest, thread_not_found
-from bubble.protocol.events import EncodedEvent, Outcome, RunFinished, RunKind, encode_event
-from bubble.protocol.identifiers import SERVER_PRINCIPAL, check_seq
+from bubble.protocol.events import Outcome, RunKind
+from bubble.protocol.identifiers import check_seq
 from bubble.protocol.resources import Run, RunPage, RunStateName
 from bubble.protocol.timestamps import format_ms
 from bubble.store.commands import Guard
 from bubble.store.cursors import decode_cursor, encode_cursor, page_size
+from bubble.store.grants import lost_run
 from bubble.store.sqlite.connection import find_all, find_one, number, query
 from bubble.store.sqlite.thread_state import ThreadState
 from bubble.store.sqlite.transaction import Transaction
@@ -116,7 +117,7 @@ def finish_lost_runs(tx: Transaction, candidates: Sequence[tuple[str, str]], *, 
         if tx.exists(thread_id):
             state = tx.thread(thread_id)
             lost = [run_id for _, run_id in runs if _is_lost(tx, state, run_id, idle_since_ms)]
-            tx.write(state, [_finish(run_id) for run_id in lost])
+            tx.write(state, [lost_run(run_id) for run_id in lost])
             count += len(lost)
     return count
 
@@ -124,11 +125,6 @@ def finish_lost_runs(tx: Transaction, candidates: Sequence[tuple[str, str]], *, 
 def _is_lost(tx: Transaction, state: ThreadState, run_id: str, idle_since_ms: int) -> bool:
     row = find_one(tx.db, query("idle_run"), (state.key, run_id, tx.now_ms))
     return row is not None and max(row[0], tx.last_ms_of_run(state, run_id)) < idle_since_ms
-
-
-def _finish(run_id: str) -> EncodedEvent:
-    event = RunFinished(principal_id=SERVER_PRINCIPAL, run_id=run_id, outcome="lost")
-    return EncodedEvent(event, encode_event(event))
 
 
 def renew_presence(tx: Transaction, node: str, principal_ids: Sequence[str], *, valid_ms: int) -> None:

@@ -11,7 +11,7 @@ from bubble.protocol.timestamps import format_ms
 from bubble.store.base import BubbleStore
 from bubble.store.notices import Committed, GrantChanged
 from bubble.store.records import ThreadChanges
-from bubble.testing.store_suite.base import FIRST_MS, POLICY, ManualClock, Notices, StoreCase, a_start
+from bubble.testing.store_suite.base import FIRST_MS, POLICY, ManualClock, Notices, StoreCase, a_finish, a_start
 
 __all__ = ["GrantPromises", "OpenThreadPromises"]
 
@@ -72,6 +72,31 @@ class GrantPromises(StoreCase):
         await store.remove_grant("t", "bob", by="bob", guard=await self.guard(store, "bob"))
         event = (await self.log(store, "t"))[-1]
         assert (event["type"], event["byPrincipalId"], event["principalId"]) == ("participant_left", "bob", "bob")
+
+    @pytest.mark.parametrize("after", [None, "observer"])
+    async def test_who_can_no_longer_append_leaves_no_run_open(self, store: BubbleStore, after: str | None) -> None:
+        await self.make_thread(store, "t", bob="participant")
+        for run_id, author in (("hers", "ann"), ("first", "bob"), ("over", "bob"), ("second", "bob")):
+            await store.append("t", a_start(run_id, author))
+        await store.append("t", a_finish("over", "bob"))
+        head = (await store.position("t")).head
+        if after is None:
+            await store.remove_grant("t", "bob", by="ann")
+        else:
+            await self.put(store, "bob", after)
+        written = (await self.log(store, "t"))[head:]
+        assert [event["type"] for event in written] == ["run_finished", "run_finished", "participant_left"]
+        assert [(end["runId"], end["principalId"], end["outcome"]) for end in written[:2]] == [
+            ("first", "system:bubble", "lost"),
+            ("second", "system:bubble", "lost"),
+        ]
+        assert [run.run_id for run in (await store.list_runs("t", state="open")).runs] == ["hers"]
+
+    async def test_who_may_still_append_goes_on_with_its_runs(self, store: BubbleStore) -> None:
+        await self.make_thread(store, "t", bob="participant")
+        await store.append("t", a_start("run-1", "bob"))
+        await self.put(store, "bob", "owner")
+        assert (await self.log(store, "t"))[-1]["type"] == "run_started"
 
     async def test_the_same_grant_again_changes_nothing(self, store: BubbleStore, clock: ManualClock) -> None:
         await self.make_thread(store, "t", bob="participant")

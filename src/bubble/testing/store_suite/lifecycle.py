@@ -288,5 +288,5 @@ class AuthorshipPromises(StoreCase):
         with pytest.raises(NotFound):
             await outcome_of(after)
         assert await self.types(store, "t") == [
-            *("participant_joined", "participant_joined", "run_started", "participant_left")
+            *("participant_joined", "participant_joined", "run_started", "run_finished", "participant_left")
         ]
