@@ -41,7 +41,10 @@ MAY_IMPORT: Mapping[str, frozenset[str] | None] = {
 BELONGS_TO: Mapping[str, tuple[str, ...]] = {
     "a2a": ("bubble.reef.mock",),  # of the extra; reef itself speaks its dialects without it
     "apsw": ("bubble.store.sqlite",),
+    "jinja2": ("bubble.starfish",),
     "jwt": ("bubble.auth",),
+    "markdown_it": ("bubble.starfish",),
+    "nh3": ("bubble.starfish",),
     "prometheus_client": ("bubble.server",),
     "rich": ("bubble.cli", "bubble.demo"),
     "typer": ("bubble.cli", "bubble.demo"),

@@ -84,8 +84,6 @@ async def logged_in(desk: Desk) -> AsyncIterator[Tab]:
     (code,) = {found for job in desk.terminal.jobs for found in re.findall(rf"{origin}/bubble/login\S+", job.output)}
     async with opened_tab() as tab:
         await tab.go(code)
-        await tab.until("document.querySelector('form button:enabled') !== null")
-        await tab.run("document.querySelector('form button').click()")
         await tab.until("!location.pathname.endsWith('/login')")
         await tab.go(f"{origin}/")
         yield tab

@@ -1,9 +1,7 @@
-"""The bundled pages: a front door, the login, the reference. No script or style from elsewhere, none inline."""
+"""The bundled pages: starfish, the login, the reference. No script or style from elsewhere, none inline."""
 
 from __future__ import annotations
 
-from functools import cache
-from importlib.resources import files
 from typing import Annotated
 
 from msgspec import Meta
@@ -13,14 +11,17 @@ from bubble.server.answers import Answer, Header
 from bubble.server.calls import Call
 from bubble.server.operations import Operations
 from bubble.server.routes.shapes import Query
+from bubble.starfish.site import PageName, asset, page
 
 __all__ = ["OPERATIONS", "PAGE_HEADERS"]
 
 OPERATIONS = Operations()
 
+# Only one function of the page may make HTML, and it takes only what the server has sanitised.
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
-    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    "base-uri 'none'; form-action 'self'; frame-ancestors 'none'; "
+    "require-trusted-types-for 'script'; trusted-types bubble"
 )
 PAGE_HEADERS: list[Header] = [
     (b"content-security-policy", _POLICY.encode("ascii")),
@@ -28,41 +29,44 @@ PAGE_HEADERS: list[Header] = [
     (b"cache-control", b"no-cache"),
 ]
 _HTML = "text/html; charset=utf-8"
-_TYPES = {"css": b"text/css; charset=utf-8", "js": b"text/javascript; charset=utf-8", "svg": b"image/svg+xml"}
+
+Name = Annotated[str, Meta(max_length=256)]
+
+
+class Place(Query, frozen=True, kw_only=True):
+    """What to show. The server takes no notice of it: the page's script does."""
+
+    thread: Name | None = None
+    view: Name | None = None
 
 
 class Login(Query, frozen=True, kw_only=True):
-    """The code of a login link. Opening the page does not use it up: the page posts it."""
+    """The code of a login link, which the page's script posts, and the thread to go to then."""
 
     code: Annotated[str, Meta(max_length=16 * 1024)] | None = None
+    thread: Name | None = None
 
 
-@cache
-def _bundled(name: str) -> bytes | None:
-    file = files("bubble.server").joinpath("static", name)
-    return file.read_bytes() if file.is_file() else None
+def _page(name: PageName) -> Answer[bytes]:
+    return Answer(content=page(name), headers=PAGE_HEADERS)
 
 
-def _page(name: str) -> Answer[bytes]:
-    return Answer(content=_bundled(name) or b"", headers=PAGE_HEADERS)
-
-
-@OPERATIONS.add("GET", "/", summary="Front door", tag="Pages", access="none", media_type=_HTML)
-async def front_page(call: Call) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
-    """Where to go from here."""
-    return _page("index.html")
+@OPERATIONS.add("GET", "/", summary="Take part in threads", tag="Pages", access="none", media_type=_HTML)
+async def front_page(call: Call, query: Place) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
+    """The page for people. It asks the routes above with the browser's session, and goes to the login if there is none."""
+    return _page("page")
 
 
 @OPERATIONS.add("GET", "/login", summary="Log in", tag="Pages", access="none", media_type=_HTML)
 async def login_page(call: Call, query: Login) -> Answer[bytes]:  # noqa: ARG001 - the script reads the code
     """Logs a browser in with the code of a login link, or with a token."""
-    return _page("login.html")
+    return _page("login")
 
 
 @OPERATIONS.add("GET", "/docs", summary="Browse the reference", tag="Pages", access="none", media_type=_HTML)
 async def docs_page(call: Call) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
     """`/openapi.json` to read."""
-    return _page("docs.html")
+    return _page("docs")
 
 
 @OPERATIONS.add(
@@ -74,10 +78,10 @@ async def docs_page(call: Call) -> Answer[bytes]:  # noqa: ARG001 - the same for
     errors=("not_found",),
     media_type="*/*",
 )
-async def asset(call: Call, file: str) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
+async def get_asset(call: Call, file: str) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
     """Scripts and styles of the bundled pages."""
-    media_type = _TYPES.get(file.rpartition(".")[2])
-    content = _bundled(file) if media_type is not None else None
-    if media_type is None or content is None:
+    found = asset(file)
+    if found is None:
         raise NotFound("There is no such file.")
+    content, media_type = found
     return Answer(content=content, headers=PAGE_HEADERS, media_type=media_type)

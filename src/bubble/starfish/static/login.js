@@ -1,13 +1,26 @@
-// Posts the code of the login link, or a token. Opening the page alone uses nothing up.
+// Posts the code of the login link, or a token. A link logs in by itself, unless this browser is logged in already: then a person decides.
 
 const form = document.getElementById("form");
 const token = document.getElementById("token");
 const problem = document.getElementById("problem");
 const button = form.querySelector("button");
 
-let code = new URLSearchParams(location.search).get("code");
+const query = new URLSearchParams(location.search);
+const thread = query.get("thread");
+let code = query.get("code");
 // The code is taken out of the address at once, so that it stays neither on the screen nor in the history.
 history.replaceState(null, "", location.pathname);
+
+/** Whether the page has sent us here because the session had ended. */
+function takeNotice() {
+  try {
+    const ended = sessionStorage.getItem("bubble:ended");
+    sessionStorage.removeItem("bubble:ended");
+    return ended !== null;
+  } catch {
+    return false;
+  }
+}
 
 function offer() {
   document.getElementById("by-link").hidden = !code;
@@ -23,8 +36,7 @@ async function reason(answer) {
   return code ? `${said} Ask for another link, or paste a token.` : said;
 }
 
-form.addEventListener("submit", async (event) => {
-  event.preventDefault();
+async function logIn() {
   button.disabled = true;
   problem.textContent = "";
   try {
@@ -34,7 +46,7 @@ form.addEventListener("submit", async (event) => {
       body: JSON.stringify(code ? { code } : { token: token.value.trim() }),
     });
     if (answer.ok) {
-      location.replace("./");
+      location.replace(thread ? `./?${new URLSearchParams({ thread })}` : "./");
       return;
     }
     problem.textContent = await reason(answer);
@@ -45,6 +57,21 @@ form.addEventListener("submit", async (event) => {
   } finally {
     button.disabled = false;
   }
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  void logIn();
 });
 
 offer();
+if (!code && takeNotice()) problem.textContent = "Your session has ended. Log in again.";
+if (code) {
+  const answer = await fetch("v1/whoami").catch(() => null);
+  if (answer?.ok) {
+    document.getElementById("who").textContent = (await answer.json()).displayName;
+    document.getElementById("already").hidden = false;
+  } else {
+    await logIn();
+  }
+}

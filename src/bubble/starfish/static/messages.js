@@ -1,0 +1,77 @@
+// One message as an element, made once and changed in place.
+import { clone, exactTime, make, setAvatar, setText, timeText } from "./dom.js";
+import { isFact, kindOf, showPart } from "./parts.js";
+
+const OUTCOMES = { failed: "This failed", interrupted: "Stopped", lost: "Lost: its author went away" };
+
+export function messageElement(message, room) {
+  const element = isFact(message) ? make("article", { class: "message fact-line" }, make("div", { class: "parts" }), make("time")) : clone("t-message");
+  element.dataset.id = message.id;
+  updateMessage(element, message, room);
+  return element;
+}
+
+export function updateMessage(element, message, room) {
+  const about = message.metadata.bubble;
+  const time = element.querySelector("time");
+  setText(time, timeText(about.createdAt));
+  if (time.dateTime !== about.createdAt) {
+    time.dateTime = about.createdAt;
+    time.title = exactTime(about.createdAt);
+  }
+  showParts(element.querySelector(".parts"), message, room);
+  if (element.classList.contains("fact-line")) return;
+  showHead(element, message, room);
+  showFoot(element.querySelector(".foot"), message, room);
+}
+
+export function showHead(element, message, room) {
+  if (element.classList.contains("fact-line")) return;
+  const id = message.metadata.bubble.principalId;
+  const name = room.nameOf(id);
+  setAvatar(element.querySelector(".avatar"), id, name);
+  setText(element.querySelector(".author"), name);
+  const badge = element.querySelector(".badge");
+  badge.hidden = room.kindOf(id) !== "bot";
+  setText(badge, "bot");
+  element.classList.toggle("mine", id === room.me);
+  element.setAttribute("aria-label", `${name}, ${timeText(message.metadata.bubble.createdAt)}`);
+}
+
+function showParts(container, message, room) {
+  message.parts.forEach((part, index) => {
+    const element = container.children[index] ?? container.appendChild(make("div"));
+    showPart(element, part, message, room);
+  });
+  while (container.children.length > message.parts.length) container.lastElementChild.remove();
+}
+
+function showFoot(foot, message, room) {
+  const about = message.metadata.bubble;
+  const children = [];
+  if (about.error) children.push(make("p", { class: "problem" }, String(about.error)));
+  if (about.status === "finished" && OUTCOMES[about.outcome]) children.push(make("span", { class: `outcome ${about.outcome}` }, OUTCOMES[about.outcome]));
+  for (const [emoji, who] of Object.entries(about.reactions ?? {})) {
+    children.push(make("span", { class: "reaction", title: who.map(room.nameOf).join(", ") }, make("bdi", {}, emoji), ` ${who.length}`));
+  }
+  const key = JSON.stringify([about.error, about.status, about.outcome, about.reactions]);
+  if (foot.dataset.key === key) return;
+  foot.dataset.key = key;
+  foot.hidden = children.length === 0;
+  foot.replaceChildren(...children);
+}
+
+/** Whether a message goes on under the head of the one before it. */
+export function joins(before, message) {
+  if (!before || isFact(before) || isFact(message)) return false;
+  const [one, other] = [before.metadata.bubble, message.metadata.bubble];
+  return one.principalId === other.principalId && new Date(other.createdAt) - new Date(one.updatedAt) < 180_000 && !(other.outcome && OUTCOMES[other.outcome] && one.runId !== other.runId);
+}
+
+/** What is read out when a message is complete. */
+export function spoken(element, message, room) {
+  const texts = [...element.querySelectorAll(".part.text")].map((part) => part.textContent.trim());
+  const tools = message.parts.filter((part) => kindOf(part) === "tool").length;
+  const text = texts.join(" ").slice(0, 600) || (tools ? `${tools} tool calls` : "");
+  return text && `${room.nameOf(message.metadata.bubble.principalId)}: ${text}`;
+}

@@ -1,0 +1,332 @@
+// The page: who is logged in, which thread is open, how the connection is. The rest is in the modules beside this one.
+import { get, remove, session, threadPath } from "./api.js";
+import { Bots } from "./bots.js";
+import { Composer } from "./composer.js";
+import { Conversation } from "./conversation.js";
+import { $, make, setText } from "./dom.js";
+import { Events } from "./events.js";
+import { People } from "./people.js";
+import { Threads, titleOf } from "./threads.js";
+
+const RUNS_EVERY = 4_000;
+const narrow = matchMedia("(max-width: 52rem)");
+const medium = matchMedia("(max-width: 72rem)");
+
+let thread = null;
+let view = "messages";
+
+function toLogin() {
+  try {
+    sessionStorage.setItem("bubble:ended", "");
+  } catch {
+    // without storage the login is as good, only less explained
+  }
+  location.replace(thread ? `login?${new URLSearchParams({ thread: thread.threadId })}` : "login");
+}
+
+// Names
+
+const strangers = new Map(); // id → what is known of somebody who takes no part any more
+
+function principal(id) {
+  const known = people.principal(id) ?? strangers.get(id);
+  if (known === undefined) void lookUp(id);
+  return known ?? null;
+}
+
+async function lookUp(id) {
+  strangers.set(id, null);
+  if (id.startsWith("system:")) return;
+  try {
+    strangers.set(id, await get(`v1/principals/${encodeURIComponent(id)}`));
+    conversation.log.rename();
+    showRunning();
+  } catch {
+    // nobody that we may know of: the id is shown
+  }
+}
+
+const nameOf = (id) => principal(id)?.displayName ?? id;
+
+function roomOf(threadId) {
+  const me = session.me.principalId;
+  return {
+    threadId,
+    me,
+    nameOf,
+    kindOf: (id) => principal(id)?.kind,
+    mayDecide: ({ metadata: { bubble } }) => people.mayWrite && session.me.kind === "user" && bubble.principalId !== me && people.startedBy(bubble.runId) !== me,
+  };
+}
+
+// The parts of the page
+
+const people = new People({
+  onChange() {
+    if (!thread) return;
+    thread = { ...thread, ...people.thread };
+    showThread();
+    conversation.log.rename();
+    conversation.log.refresh();
+  },
+  onGone: (why) => gone(why),
+  onRuns: () => showRunning(),
+});
+
+const composer = new Composer({ onSend: () => conversation.log.toEnd() });
+
+const threads = new Threads({ onOpen: (threadId) => go({ threadId }) });
+
+const conversation = new Conversation({
+  state: connectionState,
+  refused,
+  seen: (seq) => thread?.role && threads.seen(thread.threadId, seq),
+  flushed() {
+    $("older").hidden = false;
+  },
+  message(message, { isLive, before }) {
+    const about = message.metadata.bubble;
+    if (about.principalId === session.me.principalId && about.runId) composer.arrived(about.runId);
+    if (about.status !== before?.metadata.bubble.status) planRuns();
+    if (!isLive || before) return;
+    for (const { type } of message.parts) {
+      if (type === "data-bubble-participant") void people.load().catch(() => {});
+      if (type === "data-bubble-title") void reload();
+    }
+  },
+});
+
+const events = new Events({ onState: connectionState, onRefused: refused });
+
+new Bots();
+
+// Runs
+
+let planned = 0;
+
+function planRuns() {
+  clearTimeout(planned);
+  planned = setTimeout(() => people.loadRuns().catch(() => {}), 120);
+}
+
+setInterval(() => {
+  if (!document.hidden && thread) planRuns();
+}, RUNS_EVERY);
+
+function showRunning() {
+  const runs = people.runs.filter((run) => run.principalId !== session.me.principalId || run.kind !== "user_input");
+  const items = runs.map((run) => {
+    const item = make("span", { class: "run" }, make("bdi", {}, nameOf(run.principalId)), people.stopping.has(run.runId) ? " is asked to stop …" : " is working …");
+    if (people.mayWrite && !people.stopping.has(run.runId)) {
+      const stop = make("button", { type: "button", class: "stop", "aria-label": `Stop ${nameOf(run.principalId)}` }, "Stop");
+      stop.onclick = () => people.stop(run.runId);
+      item.append(stop);
+    }
+    return item;
+  });
+  const key = items.map((item) => item.textContent).join("|");
+  if ($("running").dataset.key === key) return;
+  $("running").dataset.key = key;
+  $("running").replaceChildren(...items);
+}
+
+// The connection
+
+let telling = 0;
+
+function connectionState(state) {
+  $("app").dataset.connection = state;
+  clearTimeout(telling);
+  if (state === "open") return tell("");
+  telling = setTimeout(() => tell(navigator.onLine === false ? "You are offline. What you write is kept." : "The connection was lost. Trying again …"), 600);
+}
+
+function tell(text) {
+  setText($("connection"), text);
+  $("connection").hidden = !text;
+}
+
+function refused(status) {
+  if (status === 401) return toLogin();
+  gone(status === 404 ? "You have no access to this thread" : "The thread cannot be shown");
+}
+
+function gone(why) {
+  close();
+  setText($("welcome-title"), why);
+  setText($("welcome-text"), "Choose another one, or begin one.");
+  history.replaceState(null, "", "./");
+  void threads.load();
+}
+
+function close() {
+  thread = null;
+  conversation.close();
+  events.close();
+  people.clear();
+  clearTimeout(telling);
+  tell("");
+  $("thread").hidden = true;
+  $("people").hidden = true;
+  $("welcome").hidden = false;
+  threads.select(null);
+}
+
+// Threads
+
+function go({ threadId, view: wanted = "messages" }) {
+  const query = new URLSearchParams({ thread: threadId, ...(wanted !== "messages" && { view: wanted }) });
+  history.pushState(null, "", `./?${query}`);
+  void arrive({ isAsked: true });
+}
+
+/** Shows what the address says. */
+async function arrive({ isAsked = false } = {}) {
+  const query = new URLSearchParams(location.search);
+  const threadId = query.get("thread");
+  view = query.get("view") === "events" ? "events" : "messages";
+  if (!threadId) {
+    close();
+    $("app").dataset.pane = "threads";
+    return;
+  }
+  if (threadId !== thread?.threadId) await open(threadId);
+  if (thread?.threadId !== threadId) return;
+  $("app").dataset.pane = "main";
+  showView();
+  if (isAsked && view === "messages" && !narrow.matches) $("text").focus();
+}
+
+async function open(threadId) {
+  close();
+  let found;
+  try {
+    found = await get(threadPath(threadId));
+  } catch (error) {
+    if (error.status !== 401) gone(error.status === 404 ? "There is no such thread, or it is not for you" : error.message);
+    return;
+  }
+  if (new URLSearchParams(location.search).get("thread") !== threadId) return;
+  thread = found;
+  $("welcome").hidden = true;
+  $("thread").hidden = false;
+  $("people").hidden = medium.matches;
+  $("to-people").setAttribute("aria-expanded", String(!medium.matches));
+  threads.select(threadId);
+  await people.open(found).catch(() => {});
+  if (thread !== found && thread?.threadId !== threadId) return;
+  showThread();
+  composer.open(threadId);
+  conversation.open(found, roomOf(threadId));
+  planRuns();
+}
+
+async function reload() {
+  const found = await get(threadPath(thread.threadId)).catch(() => null);
+  if (found?.threadId !== thread?.threadId) return;
+  thread = found;
+  people.thread = { ...people.thread, title: found.title };
+  showThread();
+  await threads.load();
+}
+
+function showThread() {
+  setText($("title"), titleOf(thread));
+  $("composer").hidden = !people.mayWrite;
+  $("reading-only").hidden = people.mayWrite;
+  showRunning();
+}
+
+function showView() {
+  const isEvents = view === "events";
+  $("conversation").hidden = isEvents;
+  $("event-view").hidden = !isEvents;
+  $("as-messages").setAttribute("aria-pressed", String(!isEvents));
+  $("as-events").setAttribute("aria-pressed", String(isEvents));
+  if (isEvents) void get(threadPath(thread.threadId)).then((found) => events.open(found), () => {});
+  else {
+    events.close();
+    conversation.log.stick();
+    conversation.see();
+  }
+}
+
+// Buttons
+
+$("as-messages").addEventListener("click", () => thread && go({ threadId: thread.threadId }));
+$("as-events").addEventListener("click", () => thread && go({ threadId: thread.threadId, view: "events" }));
+
+function showPeople(isShown) {
+  $("people").hidden = !isShown;
+  $("to-people").setAttribute("aria-expanded", String(isShown));
+  if (medium.matches) (isShown ? $("close-people") : $("to-people")).focus();
+}
+
+$("to-people").addEventListener("click", () => showPeople($("people").hidden));
+$("close-people").addEventListener("click", () => showPeople(false));
+
+for (const button of document.querySelectorAll(".to-threads")) {
+  button.addEventListener("click", () => {
+    $("app").dataset.pane = "threads";
+    $("thread-list").querySelector("[aria-current], a")?.focus();
+  });
+}
+
+addEventListener("keydown", (event) => {
+  if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
+    event.preventDefault();
+    $("app").dataset.pane = "threads";
+    $("search").focus();
+  } else if (event.key === "Escape" && medium.matches && !$("people").hidden && !document.querySelector("dialog[open]")) showPeople(false);
+});
+
+$("log-out").addEventListener("click", async () => {
+  session.ended = () => {};
+  try {
+    await remove("v1/sessions");
+  } catch (error) {
+    if (error.status !== 401) {
+      session.ended = toLogin;
+      tell(`You are still logged in. ${error.message}`);
+      return;
+    }
+  }
+  sessionStorage.clear();
+  location.replace("login");
+});
+
+addEventListener("popstate", () => void arrive());
+
+// The beginning
+
+async function begin() {
+  session.ended = toLoginAtOnce;
+  for (;;) {
+    try {
+      session.me = await get("v1/whoami");
+      break;
+    } catch (error) {
+      if (error.status === 401) return;
+      setText($("starting"), `${error.message} Trying again …`);
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    }
+  }
+  session.ended = toLogin;
+  setText($("me"), session.me.displayName);
+  $("open-bots").hidden = session.me.kind !== "user";
+  $("starting").hidden = true;
+  $("app").hidden = false;
+  await threads.load();
+  const newest = threads.threads[0];
+  if (!new URLSearchParams(location.search).get("thread") && newest && !narrow.matches) {
+    history.replaceState(null, "", `./?${new URLSearchParams({ thread: newest.threadId })}`);
+  }
+  await arrive();
+}
+
+function toLoginAtOnce() {
+  const threadId = new URLSearchParams(location.search).get("thread");
+  location.replace(threadId ? `login?${new URLSearchParams({ thread: threadId })}` : "login");
+}
+
+await begin();

@@ -1,0 +1,121 @@
+// The parts of a message, each by its own kind. An unknown kind is shown as its JSON: nothing of a log is hidden.
+import { make, setHtml, setText } from "./dom.js";
+import { isTool, showTool } from "./tools.js";
+
+const PICTURE = /^data:image\/(png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=\s]*$/i;
+const FILE = /^data:[a-z0-9.+-]+\/[a-z0-9.+-]+[;,]/i;
+const LINK = /^(https?:\/\/|mailto:)/i;
+
+/** What a part becomes. Parts of one kind are changed in place, so that what is open in them stays open. */
+export function kindOf(part) {
+  if (isTool(part)) return "tool";
+  if (part.type.startsWith("source-")) return "source";
+  return { text: "text", reasoning: "reasoning", file: "file", "step-start": "step" }[part.type] ?? FACTS[part.type] ?? (part.type.startsWith("data-") ? "data" : "unknown");
+}
+
+const FACTS = {
+  "data-bubble-approval": "fact",
+  "data-bubble-tool-result": "fact",
+  "data-bubble-interrupt": "fact",
+  "data-bubble-participant": "fact",
+  "data-bubble-title": "fact",
+  "data-bubble-agent-event": "data",
+  "data-bubble-artifact": "artifact",
+};
+
+export const isFact = (message) => message.role === "system" && message.parts.every((part) => kindOf(part) === "fact");
+
+const SHOW = {
+  tool: showTool,
+  text(element, part) {
+    element.classList.add("rich");
+    element.setAttribute("dir", "auto");
+    element.classList.toggle("growing", part.state === "streaming");
+    setHtml(element, part.html ?? "");
+  },
+  reasoning(element, part) {
+    const details = element.firstElementChild ?? element.appendChild(make("details", {}, make("summary"), make("div", { class: "rich", dir: "auto" })));
+    setText(details.firstElementChild, part.state === "streaming" ? "Thinking …" : "Thoughts");
+    setHtml(details.lastElementChild, part.html ?? "");
+  },
+  file(element, part) {
+    element.replaceChildren(file(String(part.url ?? ""), part.filename || part.mediaType || "File", part.filename));
+  },
+  source(element, part) {
+    element.replaceChildren("Source: ", link(String(part.url ?? ""), String(part.title || part.filename || part.url || part.sourceId)));
+  },
+  step() {},
+  fact(element, part, message, room) {
+    element.replaceChildren(...factWords(part, message, room));
+  },
+  artifact(element, part) {
+    element.replaceChildren(...artifact(part));
+  },
+  data(element, part) {
+    const [name, data] = part.type === "data-bubble-agent-event" ? [part.data?.name, part.data?.data] : [part.type.slice(5), part.data];
+    element.replaceChildren(json(String(name), data));
+  },
+  unknown(element, part) {
+    element.replaceChildren(json(part.type, part));
+  },
+};
+
+export function showPart(element, part, message, room) {
+  const kind = kindOf(part);
+  if (element.dataset.kind !== kind || element.dataset.key !== keyOf(part)) {
+    element.replaceChildren();
+    element.className = `part ${kind}`;
+    element.dataset.kind = kind;
+    element.dataset.key = keyOf(part);
+  }
+  SHOW[kind](element, part, message, room);
+}
+
+const keyOf = (part) => String(part.toolCallId ?? "");
+
+function factWords(part, message, room) {
+  const data = part.data ?? {};
+  const name = (id) => make("bdi", { class: "name" }, room.nameOf(String(id)));
+  const other = data.byPrincipalId && data.byPrincipalId !== data.principalId ? [" (by ", name(data.byPrincipalId), ")"] : [];
+  switch (part.type) {
+    case "data-bubble-participant":
+      return [name(data.principalId), data.action === "left" ? " left" : " joined", ...other];
+    case "data-bubble-title":
+      return [name(data.byPrincipalId), data.title ? " named the thread " : " took the thread's name away", data.title ? make("bdi", { class: "name" }, String(data.title)) : ""];
+    case "data-bubble-interrupt":
+      return [name(data.principalId), " asked to stop"];
+    case "data-bubble-approval":
+      return [name(data.principalId), data.approved ? " approved the call" : " rejected the call", data.reason ? ": " : "", data.reason ? make("bdi", {}, String(data.reason)) : ""];
+    default:
+      return [name(data.principalId ?? message.metadata.bubble.principalId), " answered the call"];
+  }
+}
+
+function artifact(part) {
+  const data = part.data ?? {};
+  if (data.deleted) return [make("p", { class: "quiet" }, "An artifact was deleted.")];
+  const content = [];
+  if (part.html !== undefined) {
+    const rich = make("div", { class: "rich", dir: "auto" });
+    setHtml(rich, part.html);
+    content.push(rich);
+  } else if (typeof data.text === "string") content.push(make("pre", { tabindex: "0" }, data.text));
+  if (data.data !== undefined) content.push(json("Data", data.data));
+  if (data.url) content.push(file(String(data.url), String(data.name || data.url), data.name));
+  return [make("div", { class: "card-head" }, make("bdi", {}, String(data.name || data.artifactId)), make("span", { class: "quiet" }, String(data.mediaType ?? "artifact"))), ...content];
+}
+
+function json(name, value) {
+  return make("details", {}, make("summary", {}, make("bdi", {}, name)), make("pre", { tabindex: "0" }, JSON.stringify(value, null, 2) ?? ""));
+}
+
+function link(url, label) {
+  const text = make("bdi", {}, label);
+  return LINK.test(url) ? make("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, text) : text;
+}
+
+function file(url, label, filename) {
+  if (PICTURE.test(url)) return make("img", { src: url, alt: String(filename ?? "Image") });
+  if (!FILE.test(url)) return link(url, String(label));
+  return make("a", { href: url, download: String(filename || "file") }, make("bdi", {}, String(label)));
+}

@@ -1,0 +1,215 @@
+// Who takes part, in which role, and who is running; and what an owner may do with the thread.
+import { append, get, patch, put, remove, session, threadPath } from "./api.js";
+import { $, act, clone, make, setAvatar, setText } from "./dom.js";
+import { ask } from "./ask.js";
+
+const ROLES = ["observer", "participant", "owner"];
+
+export class People {
+  constructor({ onChange, onGone, onRuns }) {
+    this.on = { change: onChange, gone: onGone, runs: onRuns };
+    this.clear();
+    $("invite").addEventListener("submit", (event) => {
+      event.preventDefault();
+      void this.invite();
+    });
+    $("rename").addEventListener("click", () => this.rename());
+    $("leave").addEventListener("click", () => this.leave());
+    $("delete").addEventListener("click", () => this.destroy());
+    $("join").addEventListener("click", () => act($("join"), this.problem(), () => this.put(session.me.principalId, "participant")));
+  }
+
+  clear() {
+    this.thread = null;
+    this.grants = [];
+    this.runs = [];
+    this.stopping = new Set();
+  }
+
+  async open(thread) {
+    this.clear();
+    this.thread = thread;
+    this.show();
+    await this.load();
+  }
+
+  get isAdmin() {
+    return session.me.deploymentRole === "admin";
+  }
+
+  get role() {
+    return this.thread?.role;
+  }
+
+  get manages() {
+    return this.isAdmin || this.role === "owner";
+  }
+
+  get mayWrite() {
+    return this.isAdmin || ![undefined, "observer"].includes(this.role);
+  }
+
+  principal(id) {
+    return id === session.me.principalId ? session.me : this.grants.find((grant) => grant.principalId === id)?.principal;
+  }
+
+  async load() {
+    const threadId = this.thread?.threadId;
+    if (!threadId) return;
+    const grants = [];
+    let after = null;
+    do {
+      const page = await get(threadPath(threadId, `/grants?${new URLSearchParams({ limit: "500", ...(after && { after }) })}`));
+      grants.push(...page.grants);
+      after = page.nextAfter;
+    } while (after !== null);
+    if (this.thread?.threadId !== threadId) return;
+    this.grants = grants;
+    const role = grants.find(({ principalId }) => principalId === session.me.principalId)?.role;
+    this.thread = { ...this.thread, role };
+    this.show();
+    this.on.change();
+  }
+
+  /** Who started the run, if it is open. */
+  startedBy(runId) {
+    return this.runs.find((run) => run.runId === runId)?.principalId;
+  }
+
+  /** Who is running, as the server has it. */
+  async loadRuns() {
+    const threadId = this.thread?.threadId;
+    if (!threadId) return;
+    const { runs } = await get(threadPath(threadId, "/runs?state=open&limit=50"));
+    if (this.thread?.threadId !== threadId) return;
+    const before = this.runs.map(({ runId }) => runId).join();
+    this.runs = runs;
+    for (const id of this.stopping) if (!runs.some(({ runId }) => runId === id)) this.stopping.delete(id);
+    if (before !== runs.map(({ runId }) => runId).join()) this.show();
+    this.on.runs();
+  }
+
+  async stop(runId) {
+    this.stopping.add(runId);
+    this.on.runs();
+    try {
+      await append(this.thread.threadId, { type: "run_interrupt_requested", runId });
+    } catch (error) {
+      this.stopping.delete(runId);
+      this.on.runs();
+      setText(this.problem(), error.message);
+    }
+  }
+
+  show() {
+    const list = $("people-list");
+    const focused = list.contains(document.activeElement) ? [document.activeElement.closest("li").dataset.id, document.activeElement.className] : null;
+    list.replaceChildren(...this.grants.map((grant) => this.item(grant)));
+    if (focused) list.querySelector(`[data-id="${CSS.escape(focused[0])}"] .${focused[1].split(" ")[0]}`)?.focus();
+    setText($("thread-id"), this.thread?.threadId ?? "");
+    $("invite").hidden = !this.manages;
+    $("rename").hidden = !this.manages;
+    $("delete").hidden = !this.manages;
+    $("leave").hidden = !this.role;
+    $("join").hidden = this.mayWrite || this.thread?.joinPolicy !== "open";
+  }
+
+  item(grant) {
+    const { principalId, principal, role } = grant;
+    const item = clone("t-person");
+    item.dataset.id = principalId;
+    const name = principal?.displayName ?? principalId;
+    setAvatar(item.querySelector(".avatar"), principalId, name);
+    setText(item.querySelector(".name"), name);
+    setText(item.querySelector(".id"), principal?.kind === "bot" ? `${principalId} · bot` : principalId);
+    const isRunning = this.runs.some((run) => run.principalId === principalId);
+    item.classList.toggle("is-running", isRunning);
+    if (isRunning) item.querySelector(".id").append(" · ", make("span", { class: "busy" }, "working"));
+    item.querySelector(".role").append(...(this.manages ? this.controls(grant, name) : [role]));
+    return item;
+  }
+
+  controls({ principalId, role }, name) {
+    const select = make("select", { class: "role-select", "aria-label": `Role of ${name}` });
+    for (const each of new Set([...ROLES, role])) select.append(make("option", {}, each));
+    select.value = role;
+    select.onchange = () => act(select, this.problem(), () => this.put(principalId, select.value)).then(() => this.load());
+    if (principalId === session.me.principalId) return [select];
+    const button = make("button", { type: "button", class: "remove icon", "aria-label": `Remove ${name}`, title: `Remove ${name}` }, "×");
+    button.onclick = () => this.removeSomebody(principalId, name);
+    return [select, button];
+  }
+
+  async put(principalId, role) {
+    await put(threadPath(this.thread.threadId, `/grants/${encodeURIComponent(principalId)}`), { role });
+    await this.load();
+  }
+
+  async invite() {
+    const form = $("invite");
+    const id = $("invite-id");
+    await act(form.querySelector("button"), form.querySelector(".problem"), async () => {
+      await this.put(id.value.trim(), $("invite-role").value);
+      id.value = "";
+    });
+    id.focus();
+  }
+
+  removeSomebody(principalId, name) {
+    return ask({
+      title: `Remove ${name}?`,
+      text: "They see nothing of this thread from now on. What they wrote stays.",
+      confirm: "Remove",
+      danger: true,
+      action: async () => {
+        await remove(threadPath(this.thread.threadId, `/grants/${encodeURIComponent(principalId)}`));
+        await this.load();
+      },
+    });
+  }
+
+  rename() {
+    return ask({
+      title: "Rename the thread",
+      label: "Its name",
+      value: this.thread.title ?? "",
+      required: false,
+      confirm: "Rename",
+      action: async (title) => {
+        const thread = await patch(threadPath(this.thread.threadId), { title: title || null });
+        this.thread = { ...this.thread, title: thread.title };
+        this.on.change();
+      },
+    });
+  }
+
+  leave() {
+    return ask({
+      title: "Leave the thread?",
+      text: "You need another invitation to come back.",
+      confirm: "Leave",
+      danger: true,
+      action: async () => {
+        await remove(threadPath(this.thread.threadId, `/grants/${encodeURIComponent(session.me.principalId)}`));
+        this.on.gone("You left the thread");
+      },
+    });
+  }
+
+  destroy() {
+    return ask({
+      title: "Delete the thread for good?",
+      text: "Its messages are gone for everybody, and nobody can bring them back.",
+      confirm: "Delete for good",
+      danger: true,
+      action: async () => {
+        await remove(threadPath(this.thread.threadId));
+        this.on.gone("The thread was deleted");
+      },
+    });
+  }
+
+  problem() {
+    return $("manage").querySelector(".problem");
+  }
+}
