@@ -175,9 +175,9 @@ def test_numbers_beyond_all_doubles_keep_the_rest_of_their_part() -> None:
     numbers = SequencedEvent(
         1, event.created_at, event.text.replace(b'"NUMBERS"', b"[1e400,123456789012345678901234567890]")
     )
-    thread = ASSEMBLER.open()
-    run(thread.apply([numbers]))
-    assert data_of(run(thread.snapshot()).messages[0]) == [[float("inf"), 123456789012345678901234567890]]
+    for given in (numbers, numbers.to_dict()):
+        [message] = run(ASSEMBLER.assemble([given])).messages
+        assert data_of(message) == [[float("inf"), 123456789012345678901234567890]]
 
 
 @pytest.mark.requirement("TA-15")

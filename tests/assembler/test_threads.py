@@ -51,7 +51,7 @@ def test_events_may_be_given_as_they_are_stored_or_in_wire_form() -> None:
         ({**started(), "createdAt": "2026-05-06T12:34:56.789Z"}, r"\$\.seq"),
         ({**started(), "seq": True, "createdAt": "2026-05-06T12:34:56.789Z"}, r"\$\.seq"),
         ({**started(), "seq": 1}, r"\$\.createdAt"),
-        ({**started(), "seq": 7, "createdAt": "2026-05-06T12:34:56.789Z", "note": float("nan")}, "Event 7"),
+        ({**started(), "seq": 7, "createdAt": "2026-05-06T12:34:56.789Z", "note": object()}, "Event 7"),
         ("event", "SequencedEvent"),
     ],
 )

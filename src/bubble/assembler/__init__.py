@@ -8,7 +8,7 @@ from bubble.assembler.chunks import validate_chunk
 from bubble.assembler.draining import DrainFile, DrainPayload, extract_drain_payload
 from bubble.assembler.encoding import EventPart
 from bubble.assembler.handlers import AccumulatingPartHandler, NativePart, PartHandler
-from bubble.assembler.messages import BubbleMessage, BubbleMetadata, Grouping, MessagePart, Role, Speaker
+from bubble.assembler.messages import BubbleMessage, BubbleMetadata, Grouping, MessagePart, Role, RoleOf, Speaker
 from bubble.assembler.partial_json import PartialJson, parse_partial_json
 from bubble.assembler.reducer import MessageReducer, ReducerError
 from bubble.assembler.thread import Applied, ThreadAssembler, ThreadSnapshot, Window
@@ -31,6 +31,7 @@ __all__ = [
     "PartialJson",
     "ReducerError",
     "Role",
+    "RoleOf",
     "Speaker",
     "ThreadAssembler",
     "ThreadSnapshot",

@@ -169,8 +169,8 @@ class Segment:
     def message(self) -> BubbleMessage:
         """The message as it is now; the same object until something changes it."""
         if self._message is None or self._is_dirty:
-            self._is_dirty = False
             self._message = self._render(self._parts(), after=0)
+            self._is_dirty = False
         return self._message
 
     def adopt(self, message: BubbleMessage) -> None:

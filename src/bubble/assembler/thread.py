@@ -67,6 +67,7 @@ class ThreadAssembler:
     async def apply(self, events: Iterable[GivenEvent]) -> Applied:
         """Folds in the events above the head; those at or below it are ignored, so overlaps do no harm. Gaps are fine.
 
+        Folding itself does not wait for anything: give a long log in slices where others must run meanwhile.
         `ValueError` where the seqs do not ascend, `InvalidRequest` for what is no stored event, and whatever a part handler raises: then
         nothing has changed.
         """
