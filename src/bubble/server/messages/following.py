@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
-from bubble.assembler import Assembler, Grouping
+from bubble.assembler import Assembler, Grouping, MessageChanges
 from bubble.hub import Along, Hub
 from bubble.hub.tasks import TaskOwner
 from bubble.protocol.errors import BubbleError, InternalError
@@ -68,9 +68,10 @@ class Following:
         while True:
             await along.beyond(growing.head)
             before, head = growing.head, along.head
-            while growing.head < head:
-                changes = await growing.grow(await along.read(growing.head + 1))
-                board.show(growing, changes)
+            changes = MessageChanges((), ())
+            while growing.head < head:  # viewers look whenever they like: what is on its way is not shown to them
+                changes = _together(changes, await growing.grow(await along.read(growing.head + 1)))
+            board.show(growing, changes)
             self._ring()
             rest = max(_size_after(board, before, format) for format in self._formats()) / BYTES_PER_SECOND
             if await growing.shorten():
@@ -83,6 +84,13 @@ class Following:
     def _ring(self) -> None:
         for bell in self.bells:
             bell()
+
+
+def _together(first: MessageChanges, then: MessageChanges) -> MessageChanges:
+    """Both as one."""
+    upserts = {message["id"]: message for message in (*first.upserts, *then.upserts)}
+    gone = {*first.removals, *then.removals} - {message["id"] for message in then.upserts}
+    return MessageChanges(tuple(one for id, one in upserts.items() if id not in gone), tuple(sorted(gone)))
 
 
 def _size_after(board: Board, position: int, format: Format) -> int:
