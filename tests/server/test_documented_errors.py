@@ -246,6 +246,7 @@ CASES = [
     Case(operation="removeGrant", code="conflict", who="alice", method="DELETE", path="/v1/threads/t/grants/alice"),
     Case(operation="getMessages", code="not_found", who="carol", method="GET", path="/v1/threads/t/messages"),
     Case(operation="streamMessages", code="not_found", who="carol", method="GET", path="/v1/threads/t/messages/stream"),
+    Case(operation="watchBot", code="not_found", who="carol", method="GET", path="/v1/bots/bot/events?sessionId=t"),
     Case(operation="listRuns", code="not_found", who="carol", method="GET", path="/v1/threads/t/runs"),
     Case(operation="getCursor", code="forbidden", who="carol", method="GET", path="/v1/threads/open/cursor"),
     Case(operation="getCursor", code="not_found", who="carol", method="GET", path="/v1/threads/t/cursor"),

@@ -36,6 +36,7 @@ GET /v1/threads/{threadId}/events
 GET /v1/threads/{threadId}/events/stream
 GET /v1/threads/{threadId}/messages
 GET /v1/threads/{threadId}/messages/stream
+GET /v1/bots/{botId}/events
 POST /v1/threads/{threadId}/import
 GET /v1/threads/{threadId}/runs
 GET /v1/threads/{threadId}/cursor | PUT /v1/threads/{threadId}/cursor

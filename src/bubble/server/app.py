@@ -38,6 +38,7 @@ from bubble.server.routing import make_router
 from bubble.server.services import Services
 from bubble.server.settings import Settings
 from bubble.server.tracing import Tracing
+from bubble.server.watching.following import BotFollowings
 from bubble.server.websocket.endpoint import WebSocketEndpoint
 from bubble.store.base import BubbleStore
 from bubble.store.opening import open_store
@@ -138,11 +139,14 @@ class BubbleApp:
         handlers = [handler for extension in installed_extensions() for handler in extension.part_handlers]
         followings = Followings(hub, create_assembler(part_handlers=handlers), Turns())
         stack.push_async_callback(followings.close)
+        watches = BotFollowings(hub, followings, self._clock)
+        stack.push_async_callback(watches.close)
         return Services(
             settings=settings,
             store=store,
             hub=hub,
             followings=followings,
+            watches=watches,
             authenticator=authenticator,
             policy=policy,
             limits=limits,

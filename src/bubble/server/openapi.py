@@ -14,6 +14,7 @@ import msgspec
 from bubble.auth.browser import CSRF_HEADER, SESSION_COOKIES
 from bubble.protocol.errors import ERROR_CODES, BubbleErrorCode, error_from_code
 from bubble.protocol.identifiers import MAX_SEQ, NAME_PATTERN
+from bubble.protocol.sse import MAX_ID
 from bubble.protocol.version import VERSION
 from bubble.server.answers import ErrorBody
 from bubble.server.operations import Operation, Operations
@@ -39,6 +40,10 @@ _REQUEST_HEADERS: Final[Mapping[str, Schemas]] = {
     "Bubble-Expected-Head": {
         "description": "Append only if the thread's head is this seq.",
         "schema": {"type": "integer", "minimum": 0, "maximum": MAX_SEQ},
+    },
+    "Last-Event-ID (cursor)": {
+        "description": "The id of the last event received; beats `resumeFrom`.",
+        "schema": {"type": "string", "maxLength": MAX_ID},
     },
     "Last-Event-ID": {
         "description": "The id of the last event received; beats `fromSeq`.",
@@ -176,8 +181,9 @@ def _without_null(schema: dict[str, typing.Any]) -> Schemas:
 
 
 def _header_parameters(operation: Operation) -> Iterable[Schemas]:
-    for name in operation.request_headers:
-        yield {"name": name, "in": "header", "required": False, **_REQUEST_HEADERS[name]}
+    for each in operation.request_headers:
+        name = each.partition(" ")[0]  # the rest says which kind of value it has there
+        yield {"name": name, "in": "header", "required": False, **_REQUEST_HEADERS[each]}
 
 
 def _security(operation: Operation) -> list[dict[str, list[str]]]:

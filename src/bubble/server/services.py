@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from bubble.server.rates import RequestRates
     from bubble.server.settings import Settings
     from bubble.server.tracing import Tracing
+    from bubble.server.watching.following import BotFollowings
     from bubble.store.base import BubbleStore
 
 __all__ = ["Services"]
@@ -32,6 +33,7 @@ class Services:
     store: BubbleStore
     hub: Hub
     followings: Followings
+    watches: BotFollowings
     authenticator: Authenticator
     policy: Policy
     limits: Limits

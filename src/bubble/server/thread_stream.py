@@ -59,9 +59,13 @@ class ThreadStream:
             self._bell.clear()
             await self._fetch()
             if not self._pending and not self._is_over:
-                yield_comment = not await self._rings()
-                if yield_comment:
-                    yield b": keep-alive\n\n"
+                is_quiet = not await self._rings()
+                if is_quiet:
+                    yield self._idle()
+
+    def _idle(self) -> bytes:
+        """What is sent when nothing was for a while."""
+        return b": keep-alive\n\n"
 
     async def _fetch(self) -> None:
         """Puts what there is to be sent, a bounded amount at a time."""

@@ -74,13 +74,21 @@ class Board:
             self._slices[format, position] = self._cut(position, self.form(format))
         return self._slices[format, position]
 
+    def messages_after(self, position: int) -> list[BubbleMessage]:
+        """The messages that changed after `position`, in the order in which they did. The position must be covered."""
+        return [what for _, what in self._missing(position) if not isinstance(what, str)]
+
     def _cut(self, position: int, form: Form) -> Slice | None:
+        missing = self._missing(position)
+        return cut_slice(missing, head=self.head, form=form) if missing else None
+
+    def _missing(self, position: int) -> list[Change]:
         missing: list[Change] = []
         for change in reversed(self._changes.values()):
             if change[0] <= position:
                 break
             missing.append(change)
-        return cut_slice(missing[::-1], head=self.head, form=form) if missing else None
+        return missing[::-1]
 
     def _post(self, messages: Iterable[BubbleMessage]) -> None:
         for message in sorted(messages, key=last_seq):

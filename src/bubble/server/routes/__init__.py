@@ -14,10 +14,11 @@ from bubble.server.routes import (
     service,
     sessions,
     threads,
+    watch,
 )
 
 __all__ = ["OPERATIONS"]
 
 OPERATIONS = Operations()
-for module in (service, threads, events, messages, grants, runs, principals, credentials, sessions, pages):
+for module in (service, threads, events, messages, watch, grants, runs, principals, credentials, sessions, pages):
     OPERATIONS.include(module.OPERATIONS)

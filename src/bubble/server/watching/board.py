@@ -1,0 +1,147 @@
+"""What is shown of one bot's session at one moment, ready to be sent to any number of watchers.
+
+*Theory of operation.* Nothing is queued for a watcher. What it has is its place: the counter of its last row, and how many asides it has
+heard. What it still needs are the rows with a higher counter, as they are now, whatever they were in between, and the asides after those;
+the board keeps both in that order. A row keeps its counter as long as it shows the same, also when its message changes elsewhere: so a long
+message with many tool calls is not sent again for each word that is added to it. The same bytes serve everybody at the same place.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from bubble.assembler import BubbleMessage
+from bubble.server.watching.posting import posted
+from bubble.server.watching.rows import Row
+from bubble.server.watching.session import Aside, BotSession
+from bubble.server.watching.slices import Numbered, Place, Posted, Slice, Whose, counter_of, cut
+from bubble.watch.frames import AgentState, BoxState, WatchFrame
+
+__all__ = ["BotBoard"]
+
+_MEMOS: Final = 8
+#: So many asides are kept for those who come back or do not read.
+KEPT_ASIDES: Final = 1_000
+
+
+class BotBoard:
+    """The session as of the event `head`. Whoever is at `covers` or beyond can be served from it.
+
+    Asides are kept of what was told after the event `tells_from`.
+    """
+
+    def __init__(
+        self,
+        session: BotSession,
+        messages: Iterable[BubbleMessage],
+        *,
+        head: int,
+        covers: int,
+        asides: Iterable[Aside] = (),
+        tells_from: int,
+    ) -> None:
+        self.session = session
+        self.head = head
+        self.covers = covers
+        self.tells_from = tells_from
+        self.heard = 0
+        self._rows: dict[str, Posted] = {}  # by id, in the order of their counters
+        self._asides: deque[Numbered] = deque()
+        self._slices: dict[tuple[Place, bool], Slice | None] = {}
+        self._post(messages, {entry_id: seq for entry_id, seq in session.deleted.items() if seq > covers})
+        self.tell(asides)
+
+    @property
+    def whose(self) -> Whose:
+        """The bot, the thread and the generation."""
+        return Whose(self.session.bot_id, self.session.thread_id, self.session.generation)
+
+    @property
+    def begins_after(self) -> int:
+        """The counter before the first row of the present generation."""
+        return 0 if self.session.clear is None else counter_of(self.session.clear.seq - 1)
+
+    def states(self) -> list[WatchFrame]:
+        """What is going on, for who has just come."""
+        box = self.session.box
+        live = self.session.live()
+        return [live] if box is None else [live, BoxState(snapshot=True, state=box.state, pins=box.pins)]
+
+    def show(self, texts: Sequence[bytes], messages: Iterable[BubbleMessage], *, head: int) -> None:
+        """Shows what the next events, up to `head`, said and which messages they changed."""
+        generation, deleted = self.session.generation, dict(self.session.deleted)
+        asides = self.session.read(texts)
+        if self.session.generation != generation:
+            self._rows.clear()
+            deleted.clear()
+        fresh = {entry_id: seq for entry_id, seq in self.session.deleted.items() if deleted.get(entry_id) != seq}
+        self._post(messages, fresh)
+        self.head = head
+        self.tell(asides)
+
+    def tell(self, asides: Iterable[Aside]) -> None:
+        """Tells of something beside the transcript."""
+        for aside in asides:
+            if isinstance(aside.frame, AgentState):  # says everything that an earlier one said
+                self._asides = deque(each for each in self._asides if not isinstance(each.aside.frame, AgentState))
+            self.heard += 1
+            self._asides.append(Numbered(self.heard, aside))
+        while len(self._asides) > KEPT_ASIDES:
+            self.tells_from = self._asides.popleft().aside.seq
+        self._slices.clear()
+
+    @property
+    def oldest(self) -> int:
+        """How many asides are not kept any more."""
+        return self._asides[0].number - 1 if self._asides else self.heard
+
+    def heard_by(self, counter: int) -> int:
+        """The number of the last aside that somebody has heard who has a row with this counter."""
+        seq = counter // counter_of(1, 0)
+        return max((each.number for each in self._asides if each.aside.seq <= seq), default=self.oldest)
+
+    def after(self, place: Place, *, replay: bool) -> Slice | None:
+        """The next of what somebody at a place is missing; None if nothing is. The place must be covered."""
+        key = (place, replay)
+        if key not in self._slices:
+            if len(self._slices) >= _MEMOS:
+                self._slices.clear()
+            self._slices[key] = self._cut(place, replay=replay)
+        return self._slices[key]
+
+    def _cut(self, place: Place, *, replay: bool) -> Slice | None:
+        rows: list[Posted] = []
+        for each in reversed(self._rows.values()):
+            if each.counter <= place.counter:
+                break
+            rows.append(each)
+        asides = [each for each in self._asides if each.number > place.heard]
+        if not (rows or asides):
+            return None
+        end = Place(max(place.counter, counter_of(self.head)), self.heard)
+        return cut(rows[::-1], asides, whose=self.whose, before=place, end=end, replay=replay)
+
+    def _post(self, messages: Iterable[BubbleMessage], deleted: dict[str, int]) -> None:
+        for each in posted(messages, self.session, deleted=deleted):
+            row = each.row
+            known = self._rows.get(row.entry_id)
+            if (
+                isinstance(row, Row)
+                and known is not None
+                and isinstance(known.row, Row)
+                and row.shows_the_same(known.row)
+            ):
+                continue
+            self._rows.pop(row.entry_id, None)
+            self._rows[row.entry_id] = each
+        self._slices.clear()
+
+    def forget(self, covers: int) -> None:
+        """Lets go of rows that nobody can be served who is before `covers`."""
+        self.covers = covers
+        for entry_id, each in list(self._rows.items()):
+            if each.counter > counter_of(covers):
+                break
+            del self._rows[entry_id]

@@ -1,0 +1,40 @@
+"""Which rows the messages of a stretch of the log are, and with which counters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from bubble.assembler import BubbleMessage
+from bubble.server.messages.portion import first_seq, last_seq, run_of
+from bubble.server.watching.rows import Row, rows_of
+from bubble.server.watching.session import BotSession
+from bubble.server.watching.slices import LAST, Gone, Posted, counter_of
+
+__all__ = ["posted"]
+
+
+def posted(messages: Iterable[BubbleMessage], session: BotSession, *, deleted: Mapping[str, int]) -> Iterator[Posted]:
+    """The rows of the messages in the order of their counters, and what was `deleted` among them, by id and seq.
+
+    All messages that an event changed must be given together. Those of before the session was last cleared are none, and a row that is
+    deleted never comes back.
+    """
+    by_seq: defaultdict[int, list[Row | Gone]] = defaultdict(list)
+    for message in sorted(messages, key=lambda message: (last_seq(message), first_seq(message))):
+        by_seq[last_seq(message)] += (row for row in _shown(message, session) if row.entry_id not in session.deleted)
+    for entry_id, seq in deleted.items():
+        by_seq[seq].append(Gone(entry_id, seq))
+    for seq in sorted(by_seq):
+        rows = by_seq[seq]
+        for index, row in enumerate(rows):
+            yield Posted(counter_of(seq, max(0, LAST + 1 - len(rows) + index)), row)
+
+
+def _shown(message: BubbleMessage, session: BotSession) -> list[Row]:
+    clear = session.clear
+    if clear is None or first_seq(message) > clear.seq:
+        return rows_of(message, session.bot_id)
+    # Of what was said before only the message in which it was cleared may go on. Everybody else began another one.
+    is_own = message["metadata"]["bubble"]["principalId"] == session.bot_id
+    return rows_of(message, session.bot_id, after_clear=True) if is_own and run_of(message) == clear.run_id else []

@@ -1,0 +1,121 @@
+"""One watcher's way through a session: from wherever it begins to where the board is, and on with it.
+
+It has a place, and nothing else. Where the board does not reach back to that place, it takes stretches of the log until it does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from bubble.server.watching.board import BotBoard
+from bubble.server.watching.following import BotFollowing
+from bubble.server.watching.session import roster_change
+from bubble.server.watching.slices import Place, Slice, Whose, encode_frames, seq_behind, seq_of
+from bubble.server.watching.stretches import STRETCH_EVENTS, From, Stretch
+from bubble.watch import WatchCursor
+from bubble.watch.frames import Cleared, CursorTooOld, WatchFrame
+
+__all__ = ["Own", "Viewer"]
+
+
+class Own(NamedTuple):
+    """Frames for one watcher alone; `after` is what it has of the transcript, None for nothing."""
+
+    frames: Sequence[WatchFrame]
+    whose: Whose
+    after: int | None
+
+    @property
+    def data(self) -> bytes:
+        """The frames as server-sent events."""
+        return encode_frames(self.frames, self.whose, after=self.after)
+
+
+class Viewer:
+    """Goes on from `cursor`, or begins at the beginning. `through` is the head at that moment: what is up to there is a replay."""
+
+    def __init__(self, following: BotFollowing, *, cursor: WatchCursor | None, through: int, now_ms: int) -> None:
+        self.is_over = False
+        self._following = following
+        self._cursor = cursor
+        self._through = through
+        self._now_ms = now_ms
+        self._generation: int | None = None
+        self._counter = 0
+        self._heard: int | None = None
+        self._stretch: Stretch | None = None
+        self._next_slice = 0
+        self._events = STRETCH_EVENTS
+
+    async def take(self, *, released: int) -> Slice | Own | None:
+        """What comes next, of what may be seen up to the seq `released`; None if there is nothing now. Raises what ended the following."""
+        following = self._following
+        if following.error is not None:
+            raise following.error
+        board = following.board
+        if board is None or board.head > released or self.is_over:
+            return None
+        if self._generation is None:
+            return self._begin(board)
+        if self._generation != board.session.generation:
+            return self._begin_anew(board)
+        taken = self._take_from(board) if self._is_reached(board) else await self._take_from_log(board, released)
+        if taken is not None:
+            self._counter = taken.place.counter
+        return taken
+
+    def _begin(self, board: BotBoard) -> Own:
+        cursor, generation = self._cursor, board.session.generation
+        whose = board.whose
+        if cursor is None:
+            self._generation, self._counter, self._heard = generation, board.begins_after, board.heard
+            return Own(board.states(), whose, None)
+        self._generation = cursor.generation
+        if cursor.generation == generation:
+            if seq_of(cursor.after_updated_seq) > self._through:
+                self.is_over = True
+                stale = CursorTooOld(agent_id=whose.bot_id, session_id=whose.thread_id, generation=generation)
+                return Own([stale], whose, cursor.after_updated_seq)
+            self._counter = max(cursor.after_updated_seq, board.begins_after)
+        listed = roster_change(board.session.bot, kind="listed", at_ms=self._now_ms)
+        return Own([*board.states(), listed], whose, None)
+
+    def _begin_anew(self, board: BotBoard) -> Own:
+        whose = board.whose
+        self._generation, self._counter = whose.generation, board.begins_after
+        self._stretch = None
+        cleared = Cleared(agent_id=whose.bot_id, session_id=whose.thread_id, new_generation=whose.generation)
+        return Own([cleared], whose, None)
+
+    def _is_reached(self, board: BotBoard) -> bool:
+        """Whether the board has everything that is missing here."""
+        if self._stretch is not None or seq_behind(self._counter) < board.covers:
+            return False
+        if self._heard is not None and self._heard < board.oldest:
+            self._heard = None
+        if self._heard is None and seq_of(self._counter) >= board.tells_from:
+            self._heard = board.heard_by(self._counter)
+        return self._heard is not None
+
+    def _take_from(self, board: BotBoard) -> Slice | None:
+        place = Place(self._counter, self._heard or 0)
+        taken = board.after(place, replay=seq_behind(self._counter) < self._through)
+        if taken is not None:
+            self._heard = taken.place.heard
+        return taken
+
+    async def _take_from_log(self, board: BotBoard, released: int) -> Slice | None:
+        if self._stretch is None:
+            begin = From(self._counter, released, self._events, told=self._heard is None)
+            self._stretch = await self._following.stretches.find(begin, board.session)
+            self._next_slice = 0
+        stretch = self._stretch
+        if stretch is None:
+            return None
+        taken = stretch.slice(self._next_slice)
+        self._next_slice += 1
+        if taken is None or taken.place.counter == stretch.end:
+            self._events = max(STRETCH_EVENTS, stretch.size)
+            self._stretch = None
+        return taken
