@@ -41,13 +41,16 @@ _REQUEST_HEADERS: Final[Mapping[str, Schemas]] = {
         "description": "Append only if the thread's head is this seq.",
         "schema": {"type": "integer", "minimum": 0, "maximum": MAX_SEQ},
     },
-    "Last-Event-ID (cursor)": {
-        "description": "The id of the last event received; beats `resumeFrom`.",
-        "schema": {"type": "string", "maxLength": MAX_ID},
-    },
     "Last-Event-ID": {
         "description": "The id of the last event received; beats `fromSeq`.",
         "schema": {"type": "integer", "minimum": 0, "maximum": MAX_SEQ - 1},
+    },
+}
+# Where an operation means something else by the same name.
+_OWN_REQUEST_HEADERS: Final[Mapping[tuple[str, str], Schemas]] = {
+    ("watchBot", "Last-Event-ID"): {
+        "description": "The id of the last event received, a cursor; beats `resumeFrom`.",
+        "schema": {"type": "string", "maxLength": MAX_ID},
     },
 }
 _ANSWER_HEADERS: Final[Mapping[str, Schemas]] = {
@@ -181,9 +184,9 @@ def _without_null(schema: dict[str, typing.Any]) -> Schemas:
 
 
 def _header_parameters(operation: Operation) -> Iterable[Schemas]:
-    for each in operation.request_headers:
-        name = each.partition(" ")[0]  # the rest says which kind of value it has there
-        yield {"name": name, "in": "header", "required": False, **_REQUEST_HEADERS[each]}
+    for name in operation.request_headers:
+        described = _OWN_REQUEST_HEADERS.get((operation.name, name)) or _REQUEST_HEADERS[name]
+        yield {"name": name, "in": "header", "required": False, **described}
 
 
 def _security(operation: Operation) -> list[dict[str, list[str]]]:

@@ -31,7 +31,7 @@ class WatchBot(Query, frozen=True, kw_only=True):
     tag="Bots",
     errors=("not_found",),
     media_type="text/event-stream",
-    request_headers=("Last-Event-ID (cursor)",),
+    request_headers=("Last-Event-ID",),
     streams=True,
 )
 async def watch_bot(call: Call, bot_id: str, query: WatchBot) -> None:
