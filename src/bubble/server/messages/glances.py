@@ -18,8 +18,8 @@ from bubble.protocol.parts import ReactionPart
 
 __all__ = ["NATIVE", "Glance", "Survey", "glance"]
 
-#: In the text of every event with a native part, which is what a reaction is.
-NATIVE: Final = b'"version":"bubble-v1"'
+#: What the text of every event with a native part ends with; a reaction is one.
+NATIVE: Final = b'"version":"bubble-v1"}'
 
 _BEGINNING = re.compile(
     rb'\{"seq":(\d+),"createdAt":"[^"]*","type":"([a-z_]+)"'  # seq, type
@@ -63,7 +63,7 @@ def _string(text: bytes) -> str:
 
 def _reaction_target(text: bytes) -> int | None:
     """The seq that the event reacts to; None if it is no reaction."""
-    if NATIVE not in text or (_REACTION not in text and b"\\u" not in text):
+    if not text.endswith(NATIVE) or (_REACTION not in text and b"\\u" not in text):
         return None
     event = load_json(text)
     try:
