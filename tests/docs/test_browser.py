@@ -31,6 +31,7 @@ CREATE_FOLLOW_AND_SAY = """(async () => {
   const { threadId } = await answer.json();
   globalThis.seen = [];
   follow(threadId, (event) => seen.push(event));
+  watch(threadId, (messages) => (globalThis.shown = messages));
   await say(threadId, "Hello from a page");
   return answer.status;
 })()"""
@@ -65,16 +66,16 @@ async def lines_of(tab: Tab) -> object:
 async def test_the_dashboard_shows_the_thread_and_goes_on_after_a_restart_of_the_server(followed: Desk) -> None:
     async with opened_tab() as tab:
         await tab.go(f"http://127.0.0.1:{followed.ports[8000]}/")
-        await tab.until("document.querySelectorAll('#events li').length === 9")
+        await tab.until("document.querySelectorAll('#events li').length === 11")
         followed.terminal.stop(SERVE)
         followed.terminal.start(SERVE)
         followed.terminal.wait_for("Bubble listens on …\n")
         followed.terminal.run('bubble post $thread "After the restart"')
-        await tab.until("document.querySelectorAll('#events li').length === 14")
+        await tab.until("document.querySelectorAll('#events li').length === 16")
         shown = await lines_of(tab)
         assert isinstance(shown, list)
-        assert shown[7] == "message_part Written with curl."
-        assert shown[11] == "message_part After the restart"
+        assert shown[8] == "message_part Written with curl."
+        assert shown[13] == "message_part After the restart"
 
 
 @asynccontextmanager
@@ -91,11 +92,13 @@ async def logged_in(desk: Desk) -> AsyncIterator[Tab]:
 
 async def test_a_page_of_the_same_origin_lives_by_its_session(followed: Desk) -> None:
     async with logged_in(followed) as tab:
-        await tab.run(saved(followed, "follow.js") + saved(followed, "say.js"))
+        await tab.run("".join(saved(followed, name) for name in ("follow.js", "messages.js", "say.js")))
         made = await tab.run(CREATE_FOLLOW_AND_SAY)
         assert made == 201
-        await tab.until("seen.length === 4")
-        assert await tab.run("seen.map((event) => event.seq)") == [1, 2, 3, 4]
-        assert await tab.run("seen[2].part.delta") == "Hello from a page"
+        await tab.until("seen.length === 6")
+        assert await tab.run("seen.map((event) => event.seq)") == [1, 2, 3, 4, 5, 6]
+        assert await tab.run("seen[3].part.delta") == "Hello from a page"
+        await tab.until("shown.length === 2 && shown[1].metadata.bubble.status === 'finished'")
+        assert await tab.run("shown[1].parts.map((part) => part.text)") == ["Hello from a page"]
         await tab.run(OPEN_A_SOCKET)
         await tab.until("frames.includes('grants.snapshot')")
