@@ -18,7 +18,7 @@ from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, s
 
 from bubble.protocol.jsontext import dump_json
 
-__all__ = ["CHROMIUM", "Account", "Looker", "Server", "a_browser", "a_server"]
+__all__ = ["CHROMIUM", "Account", "Looker", "Server", "a_browser", "a_server", "parts", "said", "spoken"]
 
 CHROMIUM: Final = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 CHILD: Final = Path(__file__).parents[1] / "server" / "child.py"
@@ -127,12 +127,13 @@ class Account:
 
     def say(self, thread_id: str, text: str, *, kind: str = "user_input") -> str:
         """A run that says one text; its id."""
-        run_id = self.begin(thread_id, *spoken(text), kind=kind)
-        self.finish(thread_id, run_id)
+        run_id = f"{self.principal_id}-run-{next(self.numbers)}"
+        self.append(thread_id, *said(run_id, text, kind=kind))
         return run_id
 
 
 def parts(run_id: str, chunks: Sequence[Mapping[str, object]]) -> list[Json]:
+    """Chunks as events, but for their author."""
     return [{"type": "message_part", "runId": run_id, "version": "ai-sdk-v6", "part": chunk} for chunk in chunks]
 
 
@@ -143,6 +144,12 @@ def spoken(text: str, id: str = "1") -> list[Json]:
         {"type": "text-delta", "id": id, "delta": text},
         {"type": "text-end", "id": id},
     ]
+
+
+def said(run_id: str, text: str, *, kind: str = "user_input") -> list[Json]:
+    """A run that says one text, as events, but for their author."""
+    begin = {"type": "run_started", "runId": run_id, "kind": kind}
+    return [begin, *parts(run_id, spoken(text)), {"type": "run_finished", "runId": run_id, "outcome": "success"}]
 
 
 class Looker:

@@ -1,0 +1,151 @@
+"""Sessions and connections: how one comes in and out, several people and tabs, and a page whose server goes away."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.starfish.conftest import Look
+from tests.starfish.stage import CHILD, Account, Server
+
+pytestmark = pytest.mark.slow
+
+
+def texts(page: Page) -> list[str]:
+    return [text.strip() for text in page.locator(".message .rich").all_text_contents()]
+
+
+@pytest.mark.requirement("SF-30")
+def test_a_login_link_leads_into_its_thread_and_is_good_once(tmp_path: Path, look: Look) -> None:
+    options = {"port": 0, "data": str(tmp_path), "log": {"level": "error"}}
+    child = subprocess.Popen([sys.executable, str(CHILD), json.dumps(options)], stdout=subprocess.PIPE, text=True)
+    try:
+        assert child.stdout is not None
+        told = json.loads(child.stdout.readline())
+        admin = Account(url=told["url"], principal_id="admin", token=told["token"])
+        thread = admin.thread("The beginning")
+        looker = look(admin)
+        page = looker.context.new_page()
+        page.goto(f"{told['login']}&thread={thread}")
+        expect(page.locator("#title")).to_have_text("The beginning")
+        assert "code" not in page.url
+        # Somebody who is logged in decides whether to be somebody else.
+        page.goto(told["login"])
+        expect(page.get_by_text("You are logged in as Administrator.")).to_be_visible()
+        looker.context.clear_cookies()
+        page.goto(told["login"])
+        expect(page.get_by_role("alert")).to_contain_text("used before, or is too old")
+        expect(page.get_by_label("Your token")).to_be_visible()
+    finally:
+        child.kill()
+        child.communicate()
+
+
+@pytest.mark.requirement("SF-31")
+def test_after_logout_nothing_is_left_and_the_address_asks_for_a_login(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Private")
+    page = look(ada).look_at(thread)
+    page.get_by_label("Message", exact=True).fill("a draft")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Your token")).to_be_visible()
+    assert page.evaluate("sessionStorage.length") == 0
+    page.goto(f"{server.url}/?thread={thread}")
+    expect(page).to_have_url(f"{server.url}/login")
+    page.get_by_label("Your token").fill(ada.token)
+    page.keyboard.press("Enter")
+    expect(page.locator("#title")).to_have_text("Private")
+
+
+@pytest.mark.requirement("SF-31")
+def test_a_wrong_token_is_refused_in_words(server: Server, look: Look) -> None:
+    page = look(server.admin).context.new_page()
+    page.goto(f"{server.url}/login")
+    page.get_by_label("Your token").fill("bubble_user_nothing")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).not_to_be_empty()
+
+
+@pytest.mark.requirement("SF-31")
+def test_a_revoked_session_ends_at_the_login_that_says_so(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Revoked")
+    page = look(ada).look_at(thread)
+    expect(page.locator(".fact-line")).to_contain_text("Ada joined")
+    (token,) = ada.get(f"/v1/principals/{ada.principal_id}/tokens")["tokens"]
+    server.admin.call("DELETE", f"/v1/principals/{ada.principal_id}/tokens/{token['tokenId']}")
+    expect(page).to_have_url(re.compile("/login"))
+    expect(page.get_by_role("alert")).to_have_text("Your session has ended. Log in again.")
+    assert "Revoked" not in page.content()
+
+
+@pytest.mark.requirement("SF-32")
+def test_two_people_and_two_tabs_see_the_same(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Together", grace)
+    adas = look(ada)
+    one = adas.look_at(thread)
+    other = adas.context.new_page()
+    adas.look_at(thread, other)
+    hers = look(grace).look_at(thread)
+    for page, text in ((one, "from Ada"), (hers, "from Grace"), (other, "from Ada's other tab")):
+        page.get_by_label("Message", exact=True).fill(text)
+        page.get_by_role("button", name="Send", exact=True).click()
+        for each in (one, other, hers):
+            expect(each.locator(".message .rich", has_text=text)).to_have_count(1)
+    assert texts(one) == texts(other) == texts(hers) == ["from Ada", "from Grace", "from Ada's other tab"]
+
+
+@pytest.mark.requirement("SF-33")
+def test_a_restart_in_the_middle_of_a_message_loses_and_doubles_nothing(own_server: Server, look: Look) -> None:
+    ada = own_server.account("Ada")
+    bot = own_server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Restarting", bot)
+    ada.say(thread, "Count!")
+    run = bot.begin(thread, {"type": "text-start", "id": "1"}, {"type": "text-delta", "id": "1", "delta": "one "})
+    page = look(ada).look_at(thread)
+    expect(page.locator(".message .rich").last).to_have_text("one")
+    own_server.stop()
+    expect(page.locator("#connection")).to_contain_text("The connection was lost")
+    page.get_by_label("Message", exact=True).fill("While you were away")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator("#outbox li")).to_contain_text("Not sent")
+    own_server.start()
+    bot.go_on(thread, run, {"type": "text-delta", "id": "1", "delta": "two "})
+    expect(page.locator(".message .rich").last).to_have_text("one two")
+    expect(page.locator("#connection")).to_be_hidden()
+    page.locator("#outbox").get_by_role("button", name="Retry").click()
+    expect(page.locator(".message .rich", has_text="While you were away")).to_have_count(1)
+    bot.go_on(thread, run, {"type": "text-delta", "id": "1", "delta": "three"}, {"type": "text-end", "id": "1"})
+    bot.finish(thread, run)
+    expect(page.locator(".message .rich")).to_have_text(["Count!", "one two", "While you were away", "three"])
+
+
+@pytest.mark.requirement("SF-34")
+def test_who_is_removed_while_looking_sees_nothing_more(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Secret", grace)
+    ada.say(thread, "before")
+    page = look(grace).look_at(thread)
+    expect(page.locator(".message .rich")).to_have_text("before")
+    ada.call("DELETE", f"/v1/threads/{thread}/grants/{grace.principal_id}")
+    ada.say(thread, "after")
+    expect(page.get_by_text("You have no access to this thread")).to_be_visible()
+    expect(page.locator("#log .message")).to_have_count(0)
+    expect(page.locator(".thread-title")).to_have_count(0)
+    assert "after" not in page.content()
+
+
+@pytest.mark.requirement("SF-34")
+@pytest.mark.parametrize("thread", ["no-such-thread", "__proto__", "<img src=x>"])
+def test_an_address_of_no_thread_says_so(server: Server, look: Look, thread: str) -> None:
+    ada = server.account("Ada")
+    page = look(ada).log_in()
+    page.goto(f"{server.url}/?thread={thread}")
+    expect(page.locator("#welcome-title")).not_to_have_text("Choose a thread")
