@@ -15,6 +15,7 @@ from bench.figures.http_appends import HTTP_APPENDS_1, HTTP_APPENDS_32, HTTP_BAT
 from bench.figures.idle_memory import IDLE_MEMORY
 from bench.figures.latency import LATENCY
 from bench.figures.long_backlog import LONG_BACKLOG
+from bench.figures.messages import MESSAGES
 from bench.figures.replay import REPLAY
 from bench.figures.websocket_appends import WEBSOCKET_APPENDS
 
@@ -33,6 +34,7 @@ FIGURES: Final[Sequence[Figure]] = (
     IDLE_MEMORY,
     FROZEN_READER,
     LONG_BACKLOG,
+    MESSAGES,
     REDUCER,
     CONNECTOR_LATENCY,
     CONNECTOR_IDLE,
