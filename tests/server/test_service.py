@@ -20,6 +20,7 @@ from bubble.server.options import LogOptions
 from bubble.server.rates import RequestRates
 from bubble.server.tracing import Tracing
 from bubble.store.memory import MemoryStore
+from tests.server.streams import streaming
 from tests.server.world import ADMIN_TOKEN, Person, World, a_world
 
 pytestmark = pytest.mark.anyio
@@ -59,6 +60,21 @@ async def test_the_figures_follow_what_happens(world: World, alice: Person) -> N
     assert after["bubble_commits_total"] > before["bubble_commits_total"]
     assert {"bubble_commit_seconds_total", "bubble_largest_batch", "bubble_deliveries_total"} <= after.keys()
     assert {"bubble_connections", "bubble_subscriptions", "bubble_loop_lag_seconds"} <= after.keys()
+
+
+async def test_the_figures_tell_of_messages_that_are_watched(world: World, alice: Person) -> None:
+    thread = await alice.thread()
+    path = f"/v1/threads/{thread}/messages/stream"
+    async with streaming(alice, path) as one, streaming(alice, f"{path}?grouping=run") as other:
+        for stream in (one, other):
+            await stream.take(2)
+        during = await figures(world)
+        assert (during["bubble_watched_threads"], during["bubble_message_viewers"]) == (2, 2)
+        assert during["bubble_events_folded_total"] == 2  # the thread's one event, in each grouping
+    await alice.get(f"/v1/threads/{thread}/messages")
+    after = await figures(world)
+    assert (after["bubble_watched_threads"], after["bubble_message_viewers"]) == (0, 0)
+    assert after["bubble_events_folded_total"] == 3
 
 
 async def test_unknown_paths_do_not_fill_the_figures(world: World) -> None:
