@@ -28,6 +28,10 @@ Json = dict[str, Any]
 _EXPECTED: Final = ("Failed to load resource", "net::ERR_")
 
 
+# One for all: to make one costs more than what most of these requests cost. A restarted server cuts the connections it kept.
+_HTTP: Final = httpx2.Client(trust_env=False, timeout=30, limits=httpx2.Limits(max_keepalive_connections=0))
+
+
 class Server:
     """A server that can be stopped and started again on the same port and data."""
 
@@ -66,11 +70,16 @@ class Server:
 
     def account(self, name: str, *, kind: Literal["user", "bot"] = "user", owner: str | None = None) -> Account:
         """Somebody new, whose name is shown as it is given."""
+        principal_id = self.principal(name, kind=kind, owner=owner)
+        token = str(self.admin.post(f"/v1/principals/{principal_id}/tokens", {})["token"])
+        return Account(url=self.url, principal_id=principal_id, token=token)
+
+    def principal(self, name: str, *, kind: Literal["user", "bot"] = "user", owner: str | None = None) -> str:
+        """Somebody new who has no token; their id."""
         principal_id = f"{kind}-{next(self._numbers)}"
         owned = {} if owner is None else {"ownerPrincipalId": owner}
         self.admin.post("/v1/principals", {"kind": kind, "displayName": name, "principalId": principal_id, **owned})
-        token = self.admin.post(f"/v1/principals/{principal_id}/tokens", {})["token"]
-        return Account(url=self.url, principal_id=principal_id, token=token)
+        return principal_id
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,10 +108,10 @@ class Account:
     def post(self, path: str, body: object) -> Json:
         return self.call("POST", path, body)
 
-    def thread(self, title: str | None = None, *others: Account, role: str = "participant") -> str:
-        """A new thread with these others in it; its id."""
+    def thread(self, title: str | None = None, *others: Account | str) -> str:
+        """A new thread with these others, or ids of theirs, in it; its id."""
         named = {} if title is None else {"title": title}
-        invited = [{"principalId": other.principal_id, "role": role} for other in others]
+        invited = [{"principalId": other if isinstance(other, str) else other.principal_id} for other in others]
         return str(self.post("/v1/threads", {**named, "participants": invited})["threadId"])
 
     def append(self, thread_id: str, *events: Mapping[str, object]) -> None:

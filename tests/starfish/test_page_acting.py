@@ -141,7 +141,7 @@ def test_a_call_is_rejected_with_a_reason_and_a_second_decision_is_told(server: 
     run = a_call(bot, thread)
     page = look(ada).look_at(thread)
     held: list[Route] = []
-    page.route("**/events", lambda route: held.append(route))
+    page.route("**/events", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks what it is given
     page.get_by_role("button", name="Reject refund").click()
     page.get_by_label("Reason (optional)").fill("Too much")
     page.get_by_role("button", name="Reject the call").click()

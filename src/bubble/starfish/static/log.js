@@ -135,7 +135,7 @@ export class Log {
       const { message } = entry;
       const { createdAt } = message.metadata.bubble;
       const isNewDay = !before || dayOf(before.metadata.bubble.createdAt) !== dayOf(createdAt);
-      if (isNewDay) children.push(make("h3", { class: "day" }, dayText(createdAt)));
+      if (isNewDay) children.push(make("h2", { class: "day" }, dayText(createdAt)));
       entry.element ??= messageElement(message, this.room);
       entry.element.classList.toggle("joined", !isNewDay && joins(before, message));
       children.push(entry.element);

@@ -1,0 +1,161 @@
+"""The page for everybody: with a keyboard alone, on a phone, in the dark, and by the rules of axe-core."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe  # type: ignore[import-untyped]
+from playwright.sync_api import Page, expect
+
+from tests.starfish.conftest import Look
+from tests.starfish.stage import Account, Server, spoken
+
+pytestmark = pytest.mark.slow
+
+
+def a_scene(server: Server) -> tuple[Account, Account, str]:
+    """Ada, a bot, and a thread that has something of everything."""
+    ada = server.account("Ada Lovelace")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Everything", bot)
+    ada.say(
+        thread,
+        "# Do it\n\n- one\n- two\n\n| a | b |\n|--|--|\n| 1 | 2 |\n\n```py\ncode()\n```\n\n> quoted [link](https://example.com)",
+    )
+    bot.begin(
+        thread,
+        {"type": "reasoning-start", "id": "r"},
+        {"type": "reasoning-delta", "id": "r", "delta": "hm"},
+        {"type": "reasoning-end", "id": "r"},
+        *spoken("I will."),
+        {"type": "tool-input-available", "toolCallId": "c", "toolName": "refund", "input": {"order": 1815}},
+        {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c"},
+    )
+    bad = bot.begin(thread, *spoken("I fail."), {"type": "error", "errorText": "No."})
+    bot.finish(thread, bad, "failed")
+    return ada, bot, thread
+
+
+def violations(page: Page, *, but: str = "") -> list[str]:
+    found = [one for one in Axe().run(page).response["violations"] if one["id"] != but]
+    return [f"{one['id']} ({one['impact']}): {[node['html'][:160] for node in one['nodes'][:3]]}" for one in found]
+
+
+@pytest.mark.requirement("SF-40")
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_axe_finds_nothing_on_any_view(
+    server: Server, look: Look, scheme: Literal["light", "dark"], width: int
+) -> None:
+    ada, _, thread = a_scene(server)
+    looker = look(ada, viewport={"width": width, "height": 800}, color_scheme=scheme)
+    page = looker.context.new_page()
+    page.goto(f"{server.url}/login")
+    expect(page.get_by_label("Your token")).to_be_focused()
+    assert violations(page) == []
+    page = looker.look_at(thread)
+    expect(page.get_by_role("button", name="Approve refund")).to_be_visible()
+    assert violations(page) == []
+    page.locator("#as-events").click()
+    page.locator("#event-list summary").last.click()
+    assert violations(page) == []
+    if page.locator("#people").is_hidden():
+        page.locator("#to-people").click()
+        assert violations(page) == []
+        page.locator("#close-people").click()
+    if width < 800:
+        page.locator("#thread .to-threads").click()
+        # The list of threads is navigation; the main part is not shown beside it, so there is none.
+        assert violations(page, but="landmark-one-main") == []
+    page.get_by_role("button", name="Bots").click()
+    page.locator("#bot-list summary").click()
+    page.get_by_role("button", name="Mint a token").click()
+    expect(page.get_by_label("The new token")).to_be_visible()
+    assert violations(page, but="landmark-one-main") == []
+    page.keyboard.press("Escape")
+    page.locator("#new-thread").click()
+    assert violations(page, but="landmark-one-main") == []
+
+
+@pytest.mark.requirement("SF-41")
+def test_everything_can_be_done_with_the_keyboard_alone(server: Server, look: Look) -> None:
+    ada, bot, thread = a_scene(server)
+    ada.thread("Another")
+    page = look(ada).context.new_page()
+    page.goto(f"{server.url}/login")
+    page.keyboard.type(ada.token)
+    page.keyboard.press("Enter")
+    expect(page.locator("#title")).to_have_text("Another")
+    page.keyboard.press("Control+k")
+    expect(page.get_by_label("Search threads")).to_be_focused()
+    page.keyboard.press("Tab")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(page.locator("#title")).to_have_text("Everything")
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    page.keyboard.type("By keyboard")
+    page.keyboard.press("Enter")
+    expect(page.locator(".message .rich", has_text="By keyboard")).to_be_visible()
+    tab_to(page, "Reject refund", backwards=True)
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Reason (optional)")).to_be_focused()
+    page.keyboard.type("No")
+    page.keyboard.press("Enter")
+    expect(page.locator(".tool-state")).to_have_text("Rejected: No")
+    tab_to(page, "Stop Helper")
+    page.keyboard.press("Enter")
+    expect(page.locator("#running")).to_contain_text("asked to stop")
+    tab_to(page, "Rename")
+    page.keyboard.press("Enter")
+    page.keyboard.type("Renamed")
+    page.keyboard.press("Enter")
+    expect(page.locator("#title")).to_have_text("Renamed")
+    tab_to(page, "Delete")
+    page.keyboard.press("Enter")
+    page.keyboard.press("Escape")
+    expect(page.locator("#ask")).to_be_hidden()
+    assert bot.get(f"/v1/threads/{thread}")["title"] == "Renamed"
+
+
+def tab_to(page: Page, name: str, *, backwards: bool = False) -> None:
+    """Presses Tab until the button of that name has the focus, which must show."""
+    for _ in range(80):
+        page.keyboard.press("Shift+Tab" if backwards else "Tab")
+        focused = page.evaluate(
+            """() => {
+              const one = document.activeElement;
+              return [one.getAttribute("aria-label") ?? one.textContent.trim(), getComputedStyle(one).outlineStyle];
+            }"""
+        )
+        if focused[0] == name:
+            assert focused[1] != "none"
+            return
+    raise AssertionError(f"Tab never comes to {name}")
+
+
+@pytest.mark.requirement("SF-42")
+def test_on_a_phone_one_pane_is_shown_at_a_time(server: Server, look: Look) -> None:
+    ada, _, _ = a_scene(server)
+    page = look(ada, viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).log_in()
+    expect(page.locator("#main")).to_be_hidden()
+    page.get_by_role("link", name="Everything").tap()
+    expect(page.locator("#threads")).to_be_hidden()
+    expect(page.get_by_role("button", name="Approve refund")).to_be_in_viewport()
+    expect(page.get_by_label("Message", exact=True)).to_be_in_viewport()
+    page.get_by_role("button", name="Participants", exact=True).tap()
+    expect(page.get_by_label("Role of Helper")).to_be_in_viewport()
+    page.get_by_role("button", name="Close participants").tap()
+    page.locator("#thread .to-threads").tap()
+    expect(page.get_by_role("link", name="Everything")).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+
+
+@pytest.mark.requirement("SF-43")
+def test_light_and_dark_follow_the_system(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    page = look(ada, color_scheme="light").log_in()
+    light = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    page.emulate_media(color_scheme="dark")
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") != light

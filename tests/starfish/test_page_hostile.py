@@ -1,0 +1,213 @@
+"""Hostile texts in a browser, wherever somebody can put a text: nothing runs, nothing is fetched, nothing breaks out of its place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Page, Request, expect
+
+from tests.starfish.conftest import Look
+from tests.starfish.hostile import HOSTILE
+from tests.starfish.stage import Account, Looker, Server, parts, said, spoken
+
+pytestmark = pytest.mark.slow
+
+TRAP = "globalThis.pwned = () => { globalThis.hit = true; }; globalThis.alert = globalThis.pwned;"
+WIDE = 390
+
+# Elements that stick out of the page, or out of what scrolls them, and links to where no link may lead.
+FAULTS = """() => {
+  const found = [];
+  if (document.documentElement.scrollWidth > innerWidth) found.push(`the page is ${document.documentElement.scrollWidth} wide`);
+  for (const column of document.querySelectorAll("#scroller, #thread-box, #people .fill, #event-scroller")) {
+    if (column.scrollWidth > column.clientWidth + 1) found.push(`#${column.id || column.className} scrolls sideways`);
+  }
+  const right = document.getElementById("scroller").getBoundingClientRect().right;
+  for (const message of document.querySelectorAll(".message")) {
+    if (message.getBoundingClientRect().right > right + 1) found.push(`${message.dataset.id} sticks out`);
+  }
+  const last = document.getElementById("composer").getBoundingClientRect();
+  if (last.height && (last.bottom > innerHeight + 1 || last.top < 0)) found.push("the composer is off the screen");
+  for (const link of document.querySelectorAll("a[href]")) {
+    if (link.closest("#threads")) continue;
+    const isFile = link.protocol === "data:" && link.hasAttribute("download");
+    if (!isFile && !["http:", "https:", "mailto:"].includes(link.protocol)) found.push(link.href);
+    if (link.closest(".message") && !isFile && link.rel !== "noopener noreferrer") found.push(`${link.href} has an opener`);
+  }
+  const never = ":is(script, iframe, object, embed, style, link, form:not(.decide), video, base, meta)";
+  for (const wrong of document.querySelectorAll(`#log ${never}`)) found.push(wrong.outerHTML);
+  for (const each of document.querySelectorAll("*")) {
+    for (const { name } of each.attributes) if (name.startsWith("on")) found.push(each.outerHTML);
+  }
+  if (globalThis.hit) found.push("something ran");
+  return found;
+}"""
+
+
+def chunks_of(number: int, text: str) -> list[Mapping[str, object]]:
+    """The text at every place of a message."""
+    call, failed = f"call-{number}", f"failed-{number}"
+    return [
+        *spoken(text, "t"),
+        {"type": "reasoning-start", "id": "r"},
+        {"type": "reasoning-delta", "id": "r", "delta": text},
+        {"type": "reasoning-end", "id": "r"},
+        {
+            "type": "tool-input-available",
+            "toolCallId": call,
+            "toolName": text,
+            "input": {text[:200]: text},
+            "dynamic": True,
+        },
+        {"type": "tool-output-available", "toolCallId": call, "output": text},
+        {"type": "tool-input-available", "toolCallId": failed, "toolName": "t", "input": [text]},
+        {"type": "tool-output-error", "toolCallId": failed, "errorText": text},
+        {"type": "file", "url": text, "mediaType": text},
+        {"type": "file", "url": "data:text/html,<script>pwned()</script>", "mediaType": "text/html"},
+        {"type": "source-url", "sourceId": "s", "url": text, "title": text},
+        {"type": "source-document", "sourceId": "d", "mediaType": "text/plain", "title": text, "filename": text},
+        {"type": f"data-{text[:50]}", "data": {"value": text}},
+    ]
+
+
+def write(account: Account, thread: str, number: int, text: str) -> None:
+    run_id = f"run-{number}"
+    artifact = {
+        "kind": "artifact",
+        "artifactId": "a",
+        "op": "create",
+        "name": text,
+        "mediaType": "text/markdown",
+        "text": text,
+    }
+    note = {"kind": "agent_event", "name": text[:200] or "x", "data": text}
+    native = [
+        {"type": "message_part", "runId": run_id, "version": "bubble-v1", "part": part} for part in (artifact, note)
+    ]
+    account.append(
+        thread,
+        {"type": "run_started", "runId": run_id, "kind": "agent_work"},
+        *parts(run_id, chunks_of(number, text)),
+        *native,
+        *parts(run_id, [{"type": "error", "errorText": text}]),
+        {"type": "run_finished", "runId": run_id, "outcome": "failed"},
+    )
+
+
+def watched(looker: Looker, server: Server) -> tuple[list[str], list[str]]:
+    """Requests to elsewhere, and pages that opened, as they come."""
+    elsewhere: list[str] = []
+    opened: list[str] = []
+    host = urlsplit(server.url).netloc
+
+    def note(request: Request) -> None:
+        if urlsplit(request.url).scheme in {"http", "https"} and urlsplit(request.url).netloc != host:
+            elsewhere.append(request.url)
+
+    looker.context.on("request", note)
+    looker.context.on("page", lambda page: opened.append(page.url))
+    looker.context.add_init_script(TRAP)
+    return elsewhere, opened
+
+
+def faults(page: Page) -> list[str]:
+    """What is wrong, from the end of the thread to its beginning, with everything unfolded."""
+    found: list[str] = []
+    while True:
+        page.evaluate("for (const one of document.querySelectorAll('#log details')) one.open = true")
+        found += page.evaluate(FAULTS)
+        if page.evaluate("document.getElementById('scroller').scrollTop") == 0 and "begins here" in (
+            page.locator("#older").text_content() or ""
+        ):
+            return found
+        page.evaluate("document.getElementById('scroller').scrollTop -= 6000")
+        page.evaluate("new Promise((next) => requestAnimationFrame(() => setTimeout(next, 30)))")
+
+
+@pytest.mark.requirement("SF-04")
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("width", [1280, WIDE])
+@pytest.mark.parametrize("third", range(3))
+def test_hostile_texts_do_nothing_and_break_nothing_in_messages(
+    server: Server, look: Look, width: int, third: int
+) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Hostile")
+    for number, text in enumerate(HOSTILE[third::3]):
+        write(ada, thread, number, text)
+    looker = look(ada, viewport={"width": width, "height": 800})
+    elsewhere, opened = watched(looker, server)
+    page = looker.look_at(thread)
+    expect(page.locator("#log .message").last).to_be_visible()
+    assert faults(page) == []
+    assert elsewhere == []
+    assert len(opened) == 1
+    assert page.url.startswith(server.url)
+
+
+@pytest.mark.requirement("SF-04")
+@pytest.mark.timeout(300)
+def test_hostile_names_and_titles_do_nothing_and_break_nothing(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    named = list(
+        dict.fromkeys(
+            clean for text in HOSTILE if (clean := re.sub(r"[\x00-\x1f\x7f\ud800-\udfff]", "", text)[:100].strip())
+        )
+    )
+    others = [server.principal(name) for name in named]
+    thread = ada.thread("Names", *others)
+    hello = [{"principalId": id, **event} for id in others for event in said(f"run of {id}", "hello")]
+    server.admin.append(thread, *hello)
+    for title in named:
+        ada.thread(title)
+        ada.call("PATCH", f"/v1/threads/{thread}", {"title": title})
+    looker = look(ada, viewport={"width": WIDE, "height": 800})
+    elsewhere, _ = watched(looker, server)
+    page = looker.look_at(thread)
+    expect(page.locator("#log .message").last).to_be_visible()
+    assert faults(page) == []
+    page.locator("#to-people").click()
+    assert page.evaluate(FAULTS) == []
+    page.locator("#close-people").click()
+    page.locator("#thread .to-threads").click()
+    expect(page.locator(".thread-title")).to_have_count(50)
+    assert page.evaluate(FAULTS) == []
+    page.set_viewport_size({"width": 1280, "height": 800})
+    page.locator("#as-events").click()
+    expect(page.locator("#event-list li").last).to_be_visible()
+    assert page.evaluate(FAULTS) == []
+    assert elsewhere == []
+    assert looker.complaints == []
+
+
+@pytest.mark.requirement("SF-05")
+def test_the_policy_stops_even_what_would_get_past_the_sanitiser(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    looker = look(ada)
+    looker.context.add_init_script(TRAP)
+    page = looker.look_at(ada.thread("Policy"))
+    refused = page.evaluate(
+        """() => [
+          () => { document.createElement("div").innerHTML = "<img src=x onerror=pwned()>"; },
+          () => document.createElement("img").setAttribute("onerror", "pwned()"),
+          () => { document.createElement("script").textContent = "pwned()"; },
+          () => document.write("<script>pwned()</script>"),
+          () => setTimeout("pwned()", 0),
+          () => trustedTypes.createPolicy("another", { createHTML: (html) => html }),
+        ].map((attempt) => { try { attempt(); return null; } catch (error) { return error.name; } })"""
+    )
+    assert refused == ["TypeError"] * 6
+    page.evaluate(
+        """() => {
+          const style = document.createElement("style");
+          style.textContent = "* { display: none }";
+          document.body.append(style);
+        }"""
+    )
+    assert page.evaluate("globalThis.hit") is None
+    expect(page.locator("#title")).to_be_visible()
+    assert any("Content Security Policy" in complaint for complaint in looker.complaints)
+    looker.complaints.clear()
