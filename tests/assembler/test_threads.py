@@ -273,3 +273,13 @@ def test_members_and_values_that_a_newer_server_added_are_passed_over() -> None:
     newer = [{**started(kind="robot_work"), "novel": 1}, {**said("a")[0], "novel": 1}, chunk("data-x", data=1)]
     [message] = assembled(newer)
     assert (bubble(message)["kind"], message["role"]) == ("robot_work", "assistant")
+
+
+def test_a_block_closes_the_assembler_that_it_opened() -> None:
+    async def use() -> None:
+        async with ASSEMBLER.open() as thread:
+            await thread.apply(wire(LOG))
+        with pytest.raises(RuntimeError, match="closed"):
+            await thread.snapshot()
+
+    run(use())

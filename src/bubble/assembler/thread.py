@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from types import TracebackType
+from typing import Self
 
 from bubble.assembler.handlers import Handlers, Reading
 from bubble.assembler.messages import BubbleMessage, Grouping, RoleOf, default_role
@@ -49,7 +51,7 @@ class Window:
 class ThreadAssembler:
     """The messages of one thread. Operations take effect one after the other, in the order in which they were called.
 
-    After `close` every other operation is a `RuntimeError`.
+    After `close`, or after an `async with` block, every other operation is a `RuntimeError`.
     """
 
     def __init__(self, *, handlers: Handlers, grouping: Grouping = "speaker", role_of: RoleOf = default_role) -> None:
@@ -127,6 +129,14 @@ class ThreadAssembler:
             self._is_closed = True
             self._retained = Retained()
             self._projection = self._new_projection()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
 
     def _check_open(self) -> None:
         if self._is_closed:
