@@ -16,6 +16,7 @@ from bench.figures.idle_memory import IDLE_MEMORY
 from bench.figures.latency import LATENCY
 from bench.figures.long_backlog import LONG_BACKLOG
 from bench.figures.messages import MESSAGES
+from bench.figures.reef import REEF_LATENCY
 from bench.figures.replay import REPLAY
 from bench.figures.websocket_appends import WEBSOCKET_APPENDS
 
@@ -38,4 +39,5 @@ FIGURES: Final[Sequence[Figure]] = (
     REDUCER,
     CONNECTOR_LATENCY,
     CONNECTOR_IDLE,
+    REEF_LATENCY,
 )
