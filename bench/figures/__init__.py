@@ -16,6 +16,7 @@ from bench.figures.idle_memory import IDLE_MEMORY
 from bench.figures.latency import LATENCY
 from bench.figures.long_backlog import LONG_BACKLOG
 from bench.figures.messages import MESSAGES
+from bench.figures.page import PAGE
 from bench.figures.reef import REEF_LATENCY
 from bench.figures.replay import REPLAY
 from bench.figures.websocket_appends import WEBSOCKET_APPENDS
@@ -36,6 +37,7 @@ FIGURES: Final[Sequence[Figure]] = (
     FROZEN_READER,
     LONG_BACKLOG,
     MESSAGES,
+    PAGE,
     REDUCER,
     CONNECTOR_LATENCY,
     CONNECTOR_IDLE,
