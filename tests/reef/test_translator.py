@@ -396,6 +396,13 @@ def test_a_task_that_is_continued_may_be_shown_as_it_was() -> None:
     assert translator.is_waiting
 
 
+def test_a_task_that_is_only_shown_to_wait_waits_again() -> None:
+    translator = Translator(continues="t")
+    translator.translate(task(held("Which one, then?", is_status=True), state="input-required"))
+    translator.hear_the_end()
+    assert translator.is_waiting
+
+
 def test_what_an_earlier_turn_brought_is_not_said_again_with_the_task() -> None:
     translator = Translator(continues="t", known_artifacts=["old"])
     sayings = translated(
@@ -408,6 +415,13 @@ def test_a_plain_message_is_a_whole_reply() -> None:
     translator = Translator()
     assert text_of(translator.translate(message("Hello"))) == "Hello"
     assert (translator.is_complete, translator.outcome, translator.task_id) == (True, "success", None)
+
+
+def test_a_message_in_the_middle_of_a_task_does_not_end_it() -> None:
+    translator = Translator()
+    sayings = translated(status("working"), message("One moment. "), artifact("Done."), DONE, translator=translator)
+    assert text_of(sayings) == "One moment. Done."
+    assert translator.outcome == "success"
 
 
 def test_a_task_that_is_all_of_the_answer_is_said() -> None:

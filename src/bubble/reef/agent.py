@@ -119,6 +119,7 @@ class ReefAgent:
         lost: AgentFailure = Broken("The agent ended the stream before its reply was complete.")
         try:
             await self._hear(self._events_for(message, conversation), conversation)
+            conversation.translator.hear_the_end()
         except (Broken, Silent) as failure:
             lost = failure
         if not conversation.translator.is_complete:

@@ -55,6 +55,7 @@ class Translator:
         self.artifacts = list(known_artifacts)
         self._known_artifacts = frozenset(known_artifacts)
         self._continues = continues is not None
+        self._state_before: TaskState | None = None
         self._is_closed = False
         self._marks_deltas = False
         self._text = speech()
@@ -82,6 +83,11 @@ class Translator:
         self._take_state(event)
         return [*sayings, *self._end(event)]
 
+    def hear_the_end(self) -> None:
+        """The stream has ended as it should. If all that it showed is a task that waits, then that was no look back: it waits again."""
+        if self.state is None:
+            self.state = self._state_before
+
     def finalize(self) -> list[Saying]:
         """What is left to say when nothing more comes, however the stream ended. Nothing after the end, and nothing the second time."""
         if self._is_closed:
@@ -93,13 +99,14 @@ class Translator:
 
     def _take_state(self, event: AgentEvent) -> None:
         # A task that is continued may be shown first as it was before: still waiting, for what has just been sent.
-        is_past = event.carrier == "task" and self._continues and event.state in WAITING
-        if event.state is not None and not is_past:
+        if event.carrier == "task" and self._continues and event.state in WAITING:
+            self._state_before = event.state
+        elif event.state is not None:
             self.state = event.state
         self._continues = False
 
     def _end(self, event: AgentEvent) -> Iterator[Saying]:
-        if event.carrier == "message":
+        if event.carrier == "message" and self.state is None:  # otherwise a task says it, and goes on
             self.outcome = "success"
         elif self.state in FINISHED:
             self.outcome = _OUTCOMES[self.state]
