@@ -100,6 +100,24 @@ def test_every_recorded_text_piece_by_piece(length: int) -> None:
         assert_grows(text[at : at + length] for at in range(0, len(text), length))
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"a":{"__proto__":1},"a":2}',
+        '{"a":[{"b":{"__proto__":1}}],"b":1,"a":[]}',
+        '{"__proto__":1,"__proto__":2}',
+        '[{"__proto__":1},{"a":1}]',
+        '{"constructor":{"prototype":1},"constructor":2}',
+        '{"constructor":{"a":1,"prototype":-1},"constructor":{"prototype":{}}}',
+        '{"constructor":[{"prototype":1}],"prototype":1}',
+        '{"a":{"constructor":{"prototype":tru},"a":null}',
+        '{"a":1,"a":-2,"a":[3],"a":"four","a":{"a":5}}',
+    ],
+)
+def test_the_last_member_of_a_name_counts(text: str) -> None:
+    assert_grows(text)
+
+
 @pytest.mark.requirement("TA-R-09")
 def test_a_container_that_is_closed_is_shared_and_an_open_one_is_not() -> None:
     growing = GrowingJson()
