@@ -216,11 +216,23 @@ def test_an_error_is_told_by_the_authors_latest_message() -> None:
 
 
 @pytest.mark.requirement("TA-57", "TA-60")
-def test_an_error_before_any_part_waits_for_one_and_alone_shows_nothing() -> None:
-    failed = [started(), chunk("error", errorText="quota")]
-    [message] = assembled([*failed, *said("a")])
-    assert about(message)["error"] == "quota"
-    assert assembled([*failed, finished(outcome="failed")]) == []
+@pytest.mark.parametrize("grouping", ["speaker", "run"])
+def test_a_run_that_failed_before_it_said_anything_is_a_message_without_parts(grouping: Grouping) -> None:
+    metadata = chunk("message-metadata", messageMetadata={"model": "m"})
+    log = [started(), metadata, chunk("error", errorText="quota"), finished(outcome="failed")]
+    [message] = assembled(log, grouping=grouping)
+    assert (message["id"], message["parts"]) == ("r", [])
+    assert (about(message)["error"], about(message)["outcome"]) == ("quota", "failed")
+    assert dict(message["metadata"])["model"] == "m"
+
+
+def test_what_is_said_after_an_error_joins_its_message() -> None:
+    [message] = assembled([started(), chunk("error", errorText="quota"), *said("a")])
+    assert (texts(message), about(message)["error"], about(message)["firstSeq"]) == ("a", "quota", 2)
+
+
+def test_an_error_without_a_text_is_no_message() -> None:
+    assert assembled([started(), chunk("error", errorText=None), chunk("error"), finished()]) == []
 
 
 @pytest.mark.requirement("TA-58")

@@ -195,3 +195,12 @@ def test_what_a_window_shows_whole_is_the_snapshots_own_message() -> None:
     run(thread.clear_window(4))
     [message] = run(thread.window()).messages
     assert message is run(thread.snapshot()).messages[1]
+
+
+def test_a_window_shows_the_run_that_failed_at_once_after_the_line() -> None:
+    thread = applied([started(), *said("a"), started("s"), chunk("error", run="s", errorText="quota")])
+    run(thread.clear_window(4))
+    [message] = run(thread.window()).messages
+    assert (message["id"], message["parts"], bubble(message)["error"]) == ("s", [], "quota")
+    run(thread.clear_window(6))
+    assert run(thread.window()).messages == ()

@@ -167,6 +167,10 @@ def _describe(_: Stage, voice: Voice, chunk: Part) -> Holder:
     return voice.segment
 
 
+def _fail(stage: Stage, voice: Voice, chunk: Part) -> Segment:
+    return stage.fail(voice, string(chunk, "errorText"))
+
+
 def _block_key(chunk: Part) -> BlockKey:
     return _BLOCKS[string(chunk, "type")], string(chunk, "id")
 
@@ -180,7 +184,7 @@ _CHUNKS: Final[Mapping[str, _ChunkTaker]] = {
     "start": _describe,
     "message-metadata": _describe,
     "finish": _describe,
-    "error": _describe,
+    "error": _fail,
     "start-step": _describe,
     "finish-step": _end_step,
     "text-start": _begin_block,

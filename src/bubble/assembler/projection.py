@@ -13,7 +13,7 @@ each becomes one message and has one reducer. An event is projected in three ste
        data-* without an id, or with one that is new            data-* with an id that is there; transient data: nothing
        tool-input-* that makes a part                           everything else about a call that is there
        facts: approval, result, interrupt                       start, start-step, message-metadata, finish, error
-                                                                reactions, run_started, run_finished
+       an error of a voice that has said nothing yet            reactions, run_started, run_finished
 
 3. *Where?* What speaks goes where the voice has the floor: in grouping `speaker` that is the last message of the thread if it is this
    voice's, in grouping `run` the one message of this voice. Without the floor, a new segment is *opened* (`stage`). What does not speak

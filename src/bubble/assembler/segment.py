@@ -105,11 +105,9 @@ class Segment:
             self.touch()
 
     def describe(self, chunk: Part) -> None:
-        """Applies what is said about the message as a whole: `start`, `message-metadata`, `finish`, `start-step`, `error`."""
+        """Applies what is said about the message as a whole: `start`, `message-metadata`, `finish`, `start-step`."""
         kind = chunk["type"]
-        if kind == "error":
-            self._fail(chunk)
-        elif kind == "start-step":
+        if kind == "start-step":
             self.reducer.apply(chunk)
             self._date_part(self.reducer.changed_part)
             self.touch()
@@ -160,11 +158,12 @@ class Segment:
             self.producer_message_id = message_id
             self.touch()
 
-    def _fail(self, chunk: Part) -> None:
-        text = chunk.get("errorText")
-        if isinstance(text, str):
-            self.error = text
-            self.touch()
+    def fail(self, text: str, *, is_all: bool = False) -> None:
+        """Keeps what went wrong. `is_all`: that is what the message was opened for."""
+        self.error = text
+        if is_all:
+            self.shown_seq = self._now.seq
+        self.touch()
 
     def message(self) -> BubbleMessage:
         """The message as it is now; the same object until something changes it."""
@@ -179,7 +178,7 @@ class Segment:
 
     def since(self, seq: int) -> BubbleMessage:
         """The message with nothing in it but what events above `seq` showed."""
-        if self._opened[0] > seq and self._reactions is None:
+        if self.first_seq > seq and self._reactions is None:
             return self.message()
         parts = [
             self._rest(index, part, after=seq) if self._opened[index] <= seq else part

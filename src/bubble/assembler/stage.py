@@ -6,7 +6,7 @@ in `projection`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Final, cast
 
@@ -47,9 +47,16 @@ class Stage:
         """Applies a chunk that makes a visible part, where the voice has the floor. `ReducerError` leaves everything as it was."""
         segment = voice.segment
         if segment is None or not (self.is_by_run or segment is self.last):
-            return self._open(voice, chunk)
+            return self._open(voice, lambda opened: opened.show(chunk))
         segment.show(chunk)
         return segment
+
+    def fail(self, voice: Voice, text: str) -> Segment:
+        """Says that something went wrong: on what the voice said last, or else in a message that has nothing else to show."""
+        if voice.segment is None:
+            return self._open(voice, lambda opened: opened.fail(text, is_all=True))
+        voice.segment.fail(text)
+        return voice.segment
 
     def announce(self, author: str, chunk: Part) -> Segment:
         """Opens a message that belongs to no run."""
@@ -93,7 +100,7 @@ class Stage:
                 segment.adopt(other)
                 self._messages[segment.place] = other
 
-    def _open(self, voice: Voice, chunk: Part) -> Segment:
+    def _open(self, voice: Voice, begin: Callable[[Segment], None]) -> Segment:
         run, had_changed = voice.run, self.now.changed
         number = len(run.segments)
         segment_id = f"{run.id}~{number}" if number else run.id
@@ -101,7 +108,7 @@ class Stage:
         try:
             for described in voice.pending:
                 _describe_if_possible(segment, described)
-            segment.show(chunk)
+            begin(segment)
         except ReducerError:
             self.now.changed = had_changed
             raise
