@@ -145,7 +145,7 @@ def test_a_call_is_rejected_with_a_reason_and_a_second_decision_is_told(server: 
     page.get_by_role("button", name="Reject refund").click()
     page.get_by_label("Reason (optional)").fill("Too much")
     page.get_by_role("button", name="Reject the call").click()
-    page.wait_for_function("document.querySelector('.why button').disabled")
+    page.wait_for_function("() => document.querySelector('.why button').disabled")
     grace.append(thread, {"type": "tool_call_approval", "runId": run, "toolCallId": "call-refund", "approved": True})
     held[0].continue_()
     expect(page.locator(".tool-state")).to_have_text("Approved")

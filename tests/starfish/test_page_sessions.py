@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.starfish.conftest import Look
 from tests.starfish.stage import CHILD, Account, Server
@@ -55,6 +55,7 @@ def test_after_logout_nothing_is_left_and_the_address_asks_for_a_login(server: S
     page.get_by_label("Message", exact=True).fill("a draft")
     page.get_by_role("button", name="Log out").click()
     expect(page.get_by_label("Your token")).to_be_visible()
+    expect(page.locator("#problem")).to_have_text("")
     assert page.evaluate("sessionStorage.length") == 0
     page.goto(f"{server.url}/?thread={thread}")
     expect(page).to_have_url(f"{server.url}/login")
@@ -149,3 +150,50 @@ def test_an_address_of_no_thread_says_so(server: Server, look: Look, thread: str
     page = look(ada).log_in()
     page.goto(f"{server.url}/?thread={thread}")
     expect(page.locator("#welcome-title")).not_to_have_text("Choose a thread")
+
+
+@pytest.mark.requirement("SF-35")
+def test_a_page_in_the_background_lets_go_of_its_connection_and_catches_up_in_the_foreground(
+    server: Server, look: Look
+) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Background", grace)
+    looker = look(ada)
+    page = looker.log_in()
+    page.clock.install()
+    looker.look_at(thread, page)
+    grace.say(thread, "seen")
+    expect(page.locator(".message .rich")).to_have_text("seen")
+    turn = """(state) => {
+      Object.defineProperty(document, "hidden", { value: state === "hidden", configurable: true });
+      document.dispatchEvent(new Event("visibilitychange"));
+    }"""
+    page.evaluate(turn, "hidden")
+    with page.expect_event("requestfailed", lambda request: "messages/stream" in request.url):
+        page.clock.run_for(61_000)
+    grace.say(thread, "missed")
+    page.evaluate(turn, "visible")
+    page.clock.resume()
+    expect(page.locator(".message .rich")).to_have_text(["seen", "missed"])
+
+
+@pytest.mark.requirement("SF-20")
+def test_messages_that_are_sent_quickly_stay_in_their_order(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Quick")
+    page = look(ada).look_at(thread)
+    held: list[Route] = []
+    page.route("**/events:batch", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks what it is given
+    box = page.get_by_label("Message", exact=True)
+    for text in ("first", "second", "third"):
+        box.fill(text)
+        box.press("Enter")
+    expect(page.locator("#outbox li")).to_have_count(3)
+    for sent in range(1, 4):
+        while len(held) < sent:  # the browser says so while it is asked something
+            page.evaluate("() => new Promise(requestAnimationFrame)")
+        assert len(held) == sent
+        with page.expect_response("**/events:batch"):
+            held[-1].continue_()
+        expect(page.locator("#outbox li")).to_have_count(3 - sent)
+    assert texts(page) == ["first", "second", "third"]

@@ -16,6 +16,7 @@ export class Composer {
     this.onSend = onSend;
     this.threadId = null;
     this.sent = [];
+    this.line = Promise.resolve();
     this.field.addEventListener("input", () => this.typed());
     this.field.addEventListener("keydown", (event) => {
       if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
@@ -59,9 +60,17 @@ export class Composer {
     void this.send(one);
   }
 
+  /** One after the other, so that messages are in the thread in the order in which they were sent. */
   async send(one) {
     one.state = "sending";
     this.keep();
+    const before = this.line;
+    this.line = this.post(one, before);
+    await this.line;
+  }
+
+  async post(one, before) {
+    await before;
     try {
       await call("POST", threadPath(one.threadId, "/events:batch"), { text: one.body, key: one.id });
       one.state = "sent";

@@ -2,6 +2,7 @@
 import { clone, exactTime, make, setAvatar, setText, timeText } from "./dom.js";
 import { isFact, kindOf, showPart } from "./parts.js";
 
+const TOGETHER = 180_000; // milliseconds
 const OUTCOMES = { failed: "This failed", interrupted: "Stopped", lost: "Lost: its author went away" };
 
 export function messageElement(message, room) {
@@ -65,7 +66,8 @@ function showFoot(foot, message, room) {
 export function joins(before, message) {
   if (!before || isFact(before) || isFact(message)) return false;
   const [one, other] = [before.metadata.bubble, message.metadata.bubble];
-  return one.principalId === other.principalId && new Date(other.createdAt) - new Date(one.updatedAt) < 180_000 && !(other.outcome && OUTCOMES[other.outcome] && one.runId !== other.runId);
+  if (one.principalId !== other.principalId || (OUTCOMES[one.outcome] && one.runId !== other.runId)) return false;
+  return new Date(other.createdAt) - new Date(one.updatedAt) < TOGETHER;
 }
 
 /** What is read out when a message is complete. */

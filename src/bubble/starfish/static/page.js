@@ -13,9 +13,11 @@ const narrow = matchMedia("(max-width: 52rem)");
 const medium = matchMedia("(max-width: 72rem)");
 
 let thread = null;
+let isLeaving = false;
 let view = "messages";
 
 function toLogin() {
+  if (isLeaving) return;
   try {
     sessionStorage.setItem("bubble:ended", "");
   } catch {
@@ -281,12 +283,12 @@ addEventListener("keydown", (event) => {
 });
 
 $("log-out").addEventListener("click", async () => {
-  session.ended = () => {};
+  isLeaving = true;
   try {
     await remove("v1/sessions");
   } catch (error) {
     if (error.status !== 401) {
-      session.ended = toLogin;
+      isLeaving = false;
       tell(`You are still logged in. ${error.message}`);
       return;
     }
@@ -320,6 +322,10 @@ async function begin() {
   const newest = threads.threads[0];
   if (!new URLSearchParams(location.search).get("thread") && newest && !narrow.matches) {
     history.replaceState(null, "", `./?${new URLSearchParams({ thread: newest.threadId })}`);
+  }
+  if (!newest) {
+    setText($("welcome-title"), "Nothing here yet");
+    setText($("welcome-text"), "Begin a thread, and invite people and agents to it.");
   }
   await arrive();
 }

@@ -121,10 +121,11 @@ export class People {
     const name = principal?.displayName ?? principalId;
     setAvatar(item.querySelector(".avatar"), principalId, name);
     setText(item.querySelector(".name"), name);
-    setText(item.querySelector(".id"), principal?.kind === "bot" ? `${principalId} · bot` : principalId);
+    const about = item.querySelector(".id");
+    setText(about, principal?.kind === "bot" ? `bot · ${principalId}` : principalId);
     const isRunning = this.runs.some((run) => run.principalId === principalId);
     item.classList.toggle("is-running", isRunning);
-    if (isRunning) item.querySelector(".id").append(" · ", make("span", { class: "busy" }, "working"));
+    if (isRunning) about.prepend(make("span", { class: "busy" }, "working"), " · ");
     item.querySelector(".role").append(...(this.manages ? this.controls(grant, name) : [role]));
     return item;
   }

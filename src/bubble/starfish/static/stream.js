@@ -4,6 +4,7 @@
 // notices a dead connection late or never. Here silence of 40 seconds, twice the server's keep-alive and more, counts as one.
 
 const SILENCE = 40_000;
+const REST = 60_000; // in the background, until the connection is let go of: browsers have six for all tabs of a server together
 const FIRST_WAIT = 300;
 const LONGEST_WAIT = 5_000;
 
@@ -16,8 +17,9 @@ export class Stream {
     this.over = false;
     this.wake = () => {};
     this.woken = () => this.wake();
+    this.turned = () => this.restOrWake();
     addEventListener("online", this.woken);
-    document.addEventListener("visibilitychange", this.woken);
+    document.addEventListener("visibilitychange", this.turned);
     void this.run();
   }
 
@@ -25,8 +27,19 @@ export class Stream {
     this.over = true;
     this.abort?.abort();
     this.wake();
+    clearTimeout(this.resting);
     removeEventListener("online", this.woken);
-    document.removeEventListener("visibilitychange", this.woken);
+    document.removeEventListener("visibilitychange", this.turned);
+  }
+
+  restOrWake() {
+    clearTimeout(this.resting);
+    this.isResting = false;
+    if (!document.hidden) return this.wake();
+    this.resting = setTimeout(() => {
+      this.isResting = true;
+      this.abort?.abort();
+    }, REST);
   }
 
   async run() {
@@ -35,6 +48,10 @@ export class Stream {
       this.on.state("connecting");
       const heard = await this.once().catch(() => false);
       if (this.over) return;
+      if (this.isResting) {
+        await new Promise((resolve) => { this.wake = resolve; });
+        continue;
+      }
       wait = heard ? FIRST_WAIT : Math.min(wait * 2, LONGEST_WAIT);
       this.on.state("waiting");
       await this.sleep(wait * (0.5 + Math.random() / 2));
