@@ -5,16 +5,18 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Mapping
+from typing import cast
 
 import pytest
 
-from bubble.assembler import BubbleMessage
+from bubble.assembler import BubbleMessage, MessageChanges
+from bubble.hub import Connection
 from bubble.protocol.errors import NotFound
 from bubble.protocol.events import EncodedEvent, encoded
-from bubble.server.messages import encoding, following, forms, growing, stream
+from bubble.server.messages import encoding, following, forms, growing, paging, stream
 from bubble.server.messages.board import Board
 from bubble.server.messages.growing import Growing
-from bubble.server.messages.portion import last_seq
+from bubble.server.messages.portion import View, last_seq
 from bubble.server.messages.stream import MessageStream
 from bubble.store.memory import MemoryStore
 from tests.hub.sinks import OWNER, identity, make_thread, part
@@ -274,3 +276,75 @@ async def test_a_viewer_that_was_frozen_for_so_long_that_the_board_forgot_goes_t
     await frozen.has_got(last)
     assert frozen.shown == other.shown
     assert len(frozen.shown) > 400
+
+
+async def test_a_state_is_not_shown_before_the_viewer_s_own_subscription_tells_of_it(
+    store: MemoryStore, gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    viewer = gallery.viewer()
+    await viewer.look()
+    await viewer.sees("r")
+    rung = asyncio.Event()
+    with monkeypatch.context() as held_back:
+        held_back.setattr(Connection, "pump", lambda _: None)
+        following = next(iter(gallery.followings._running))
+        following.bells[rung.set] = "json"
+        last = (await store.append(THREAD, part(1))).seq
+        await rung.wait()
+        assert following.board is not None
+        assert following.board.head == last
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert viewer.last_id == last - 1
+        del following.bells[rung.set]
+    await store.append(THREAD, part(2))
+    await viewer.has_got(last + 1)
+
+
+async def test_what_a_viewer_was_still_reading_when_it_lost_its_right_is_not_shown(
+    store: MemoryStore, gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reading, may_go_on = asyncio.Event(), asyncio.Event()
+    after = Growing.after
+
+    async def slowly(view: View, seq: int) -> Growing:
+        growing = await after(view, seq)
+        reading.set()
+        await may_go_on.wait()
+        return growing
+
+    monkeypatch.setattr(Growing, "after", slowly)
+    monkeypatch.setattr(paging, "LOOK_BACK", 1)
+    monkeypatch.setattr(following, "FIRST_MESSAGES", 1)
+    viewer = gallery.viewer(who="bob")
+    await viewer.look(after=0)
+    await reading.wait()
+    await store.remove_grant(THREAD, "bob", by=OWNER)
+    may_go_on.set()
+    await viewer.ended()
+    assert [event.event for event in viewer.events] == ["subscription_opened", "subscription_closed"]
+
+
+async def test_who_comes_after_a_failure_does_not_inherit_it(store: MemoryStore, gallery: Gallery) -> None:
+    one, other = asyncio.Event().set, asyncio.Event().set
+    failed = gallery.followings.join("nowhere", "speaker", one)
+    await gallery.followings.tasks.settled(0)
+    assert isinstance(failed.error, NotFound)
+    await store.append("nowhere", {"type": "run_started", "principalId": OWNER, "runId": "r"})
+    fresh = gallery.followings.join("nowhere", "speaker", one)
+    assert fresh.error is None
+    gallery.followings.leave(failed, one)
+    assert gallery.followings.join("nowhere", "speaker", other) is fresh
+    for bell in (one, other):
+        gallery.followings.leave(fresh, bell)
+
+
+def test_what_came_about_in_two_steps_is_one_change() -> None:
+    a, b, c, newer_b = (cast("BubbleMessage", {"id": id}) for id in "abcb")
+    first = MessageChanges((a, b), ("x", "y"))
+    then = MessageChanges((newer_b, c), ("a", "x"))
+    together = following._together(first, then)
+    assert [one for one in together.upserts if one is newer_b or one is c] == list(together.upserts)
+    assert together.removals == ("a", "x", "y")
+    back_again = following._together(MessageChanges((), ("a",)), MessageChanges((a,), ()))
+    assert back_again == MessageChanges((a,), ())

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 from bubble.assembler import BubbleMessage, Grouping, create_assembler
+from bubble.hub import tail
 from bubble.protocol.events import SequencedEvent
 from bubble.server.messages import following, growing, paging, portion, reading, records, stream
 from bubble.server.messages.portion import View
@@ -35,6 +36,7 @@ async def whole(view: View, head: int) -> list[BubbleMessage]:
 def in_small() -> Iterator[None]:
     """Everything that is bounded is bounded to so little that a short thread is long."""
     with (
+        patch.multiple(tail, SLICE_BYTES=600),
         patch.multiple(paging, LOOK_BACK=3, LOOK_BEYOND=2, _LONGER=2),
         patch.multiple(growing, LONG_EVENTS=15, KEPT_MESSAGES=3),
         patch.multiple(portion, SLICE_EVENTS=3, SLICE_BYTES=2_000),
