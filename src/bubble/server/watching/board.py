@@ -47,9 +47,10 @@ class BotBoard:
         self.covers = covers
         self.tells_from = tells_from
         self.heard = 0
+        self.forgotten = 0  # the number of the last aside that is not kept any more
         self._rows: dict[str, Posted] = {}  # by id, in the order of their counters
         self._asides: deque[Numbered] = deque()
-        self._slices: dict[tuple[Place, bool], Slice | None] = {}
+        self._slices: dict[tuple[Place, int | None], Slice | None] = {}
         self._post(messages, {entry_id: seq for entry_id, seq in session.deleted.items() if seq > covers})
         self.tell(asides)
 
@@ -89,39 +90,43 @@ class BotBoard:
             self.heard += 1
             self._asides.append(Numbered(self.heard, aside))
         while len(self._asides) > KEPT_ASIDES:
-            self.tells_from = self._asides.popleft().aside.seq
+            self.forgotten, (self.tells_from, _) = self._asides.popleft()
         self._slices.clear()
-
-    @property
-    def oldest(self) -> int:
-        """How many asides are not kept any more."""
-        return self._asides[0].number - 1 if self._asides else self.heard
 
     def heard_by(self, counter: int) -> int:
         """The number of the last aside that somebody has heard who has a row with this counter."""
         seq = counter // counter_of(1, 0)
-        return max((each.number for each in self._asides if each.aside.seq <= seq), default=self.oldest)
+        return max((each.number for each in self._asides if each.aside.seq <= seq), default=self.forgotten)
 
-    def after(self, place: Place, *, replay: bool) -> Slice | None:
-        """The next of what somebody at a place is missing; None if nothing is. The place must be covered."""
-        key = (place, replay)
+    def after(self, place: Place, *, replay_to: int | None = None) -> Slice | None:
+        """The next of what somebody at a place is missing; None if nothing is. The place must be covered.
+
+        `replay_to`: only what was there at that seq, as a replay.
+        """
+        key = (place, replay_to)
         if key not in self._slices:
             if len(self._slices) >= _MEMOS:
                 self._slices.clear()
-            self._slices[key] = self._cut(place, replay=replay)
+            self._slices[key] = self._cut(place, replay_to)
         return self._slices[key]
 
-    def _cut(self, place: Place, *, replay: bool) -> Slice | None:
-        rows: list[Posted] = []
-        for each in reversed(self._rows.values()):
-            if each.counter <= place.counter:
-                break
-            rows.append(each)
-        asides = [each for each in self._asides if each.number > place.heard]
+    def _cut(self, place: Place, replay_to: int | None) -> Slice | None:
+        head = self.head if replay_to is None else min(replay_to, self.head)
+        rows = [each for each in self._rows_after(place.counter) if each.counter <= counter_of(head)]
+        asides = [each for each in self._asides if each.number > place.heard and each.aside.seq <= head]
         if not (rows or asides):
             return None
-        end = Place(max(place.counter, counter_of(self.head)), self.heard)
-        return cut(rows[::-1], asides, whose=self.whose, before=place, end=end, replay=replay)
+        heard = asides[-1].number if asides else place.heard
+        end = Place(max(place.counter, counter_of(head)), heard)
+        return cut(rows, asides, whose=self.whose, before=place, end=end, replay=replay_to is not None)
+
+    def _rows_after(self, counter: int) -> list[Posted]:
+        rows: list[Posted] = []
+        for each in reversed(self._rows.values()):
+            if each.counter <= counter:
+                break
+            rows.append(each)
+        return rows[::-1]
 
     def _post(self, messages: Iterable[BubbleMessage], deleted: dict[str, int]) -> None:
         for each in posted(messages, self.session, deleted=deleted):

@@ -153,7 +153,7 @@ class BotFollowings:
         self.hub = hub
         self.clock = clock
         self._followings = followings
-        self._tasks = TaskOwner()
+        self.tasks = TaskOwner()
         self._sessions: dict[Key, BotFollowing] = {}
         self._running: dict[BotFollowing, asyncio.Task[None]] = {}
 
@@ -164,7 +164,7 @@ class BotFollowings:
         if following is None or following.error is not None:
             following = BotFollowing(bot, thread_id, self._followings, self.hub, self.clock)
             self._sessions[key] = following
-            self._running[following] = self._tasks.spawn(following.run())
+            self._running[following] = self.tasks.spawn(following.run())
         following.bells.add(bell)
         return following
 
@@ -187,4 +187,4 @@ class BotFollowings:
 
     async def close(self) -> None:
         """Ends everything: watchers are told to come back elsewhere."""
-        await self._tasks.close()
+        await self.tasks.close()

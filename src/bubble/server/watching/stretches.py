@@ -24,12 +24,16 @@ _KEPT: Final = 2
 
 
 class From(NamedTuple):
-    """Where a stretch begins, which seq it may not go beyond, and how many events it should have. `told`: with asides."""
+    """Where a stretch begins, which seq it may not go beyond, and how many events it should have.
+
+    `told`: with asides. `replay`: it was there before whoever is to get it.
+    """
 
     counter: int
     last: int
     events: int
     told: bool
+    replay: bool
 
 
 class Stretch:
@@ -39,14 +43,15 @@ class Stretch:
     """
 
     def __init__(
-        self, rows: list[Posted], asides: list[Aside], *, whose: Whose, before: int, head: int, size: int
+        self, rows: list[Posted], asides: list[Aside], *, whose: Whose, begin: From, head: int, size: int
     ) -> None:
         self.size = size
         self.end = counter_of(head)
         self._rows = rows
         self._asides = [Numbered(number, aside) for number, aside in enumerate(asides, start=1)]
         self._whose = whose
-        self._place = Place(before, 0)
+        self._replay = begin.replay
+        self._place = Place(begin.counter, 0)
         self._end = Place(self.end, len(asides))
         self._slices: list[Slice] = []
 
@@ -55,7 +60,7 @@ class Stretch:
         if number == len(self._slices) and self._place != self._end:
             rows = [each for each in self._rows if each.counter > self._place.counter]
             asides = self._asides[self._place.heard :]
-            made = cut(rows, asides, whose=self._whose, before=self._place, end=self._end, replay=True)
+            made = cut(rows, asides, whose=self._whose, before=self._place, end=self._end, replay=self._replay)
             self._slices.append(made)
             self._place = made.place
         return self._slices[number] if number < len(self._slices) else None
@@ -91,7 +96,7 @@ class Stretches:
         deleted = {entry_id: seq for entry_id, seq in session.deleted.items() if first < seq <= growing.head}
         rows = [each for each in posted(changes.upserts, session, deleted=deleted) if each.counter > begin.counter]
         asides = await past_asides(self._view.log, session.bot, texts) if begin.told else []
-        return Stretch(rows, asides, whose=whose, before=begin.counter, head=growing.head, size=growing.size)
+        return Stretch(rows, asides, whose=whose, begin=begin, head=growing.head, size=growing.size)
 
     async def _texts(self, first: int, last: int) -> list[bytes]:
         texts: list[bytes] = []

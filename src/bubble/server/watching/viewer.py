@@ -11,7 +11,7 @@ from typing import NamedTuple
 from bubble.server.watching.board import BotBoard
 from bubble.server.watching.following import BotFollowing
 from bubble.server.watching.session import roster_change
-from bubble.server.watching.slices import Place, Slice, Whose, encode_frames, seq_behind, seq_of
+from bubble.server.watching.slices import Place, Slice, Whose, counter_of, encode_frames, seq_behind, seq_of
 from bubble.server.watching.stretches import STRETCH_EVENTS, From, Stretch
 from bubble.watch import WatchCursor
 from bubble.watch.frames import Cleared, CursorTooOld, WatchFrame
@@ -69,7 +69,8 @@ class Viewer:
         cursor, generation = self._cursor, board.session.generation
         whose = board.whose
         if cursor is None:
-            self._generation, self._counter, self._heard = generation, board.begins_after, board.heard
+            self._generation, self._counter = generation, board.begins_after
+            self._heard = board.heard_by(counter_of(self._through))
             return Own(board.states(), whose, None)
         self._generation = cursor.generation
         if cursor.generation == generation:
@@ -92,22 +93,37 @@ class Viewer:
         """Whether the board has everything that is missing here."""
         if self._stretch is not None or seq_behind(self._counter) < board.covers:
             return False
-        if self._heard is not None and self._heard < board.oldest:
+        if self._heard is not None and self._heard < board.forgotten:
             self._heard = None
         if self._heard is None and seq_of(self._counter) >= board.tells_from:
             self._heard = board.heard_by(self._counter)
         return self._heard is not None
 
     def _take_from(self, board: BotBoard) -> Slice | None:
-        place = Place(self._counter, self._heard or 0)
-        taken = board.after(place, replay=seq_behind(self._counter) < self._through)
+        taken: Slice | None = None
+        if self._is_replay:
+            taken = board.after(self._place, replay_to=self._through)
+            if taken is None and board.head >= self._through:
+                self._counter = counter_of(self._through)
+        if taken is None and not self._is_replay:
+            taken = board.after(self._place)
         if taken is not None:
             self._heard = taken.place.heard
         return taken
 
+    @property
+    def _place(self) -> Place:
+        return Place(self._counter, self._heard or 0)
+
+    @property
+    def _is_replay(self) -> bool:
+        return seq_behind(self._counter) < self._through
+
     async def _take_from_log(self, board: BotBoard, released: int) -> Slice | None:
         if self._stretch is None:
-            begin = From(self._counter, released, self._events, told=self._heard is None)
+            last = self._through if self._is_replay else released
+            told = self._heard is None
+            begin = From(self._counter, last, self._events, told=told, replay=self._is_replay)
             self._stretch = await self._following.stretches.find(begin, board.session)
             self._next_slice = 0
         stretch = self._stretch

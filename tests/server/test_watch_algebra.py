@@ -1,0 +1,140 @@
+"""Whenever a page came, however often it went away and came back: in the end it shows the same, and was told of every failure."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Iterable
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from bubble.protocol.errors import Conflict
+from bubble.protocol.jsontext import JSONValue
+from bubble.protocol.sse import SseEvent
+from bubble.store.memory import MemoryStore
+from tests.server.messages.logs import RUNS, Move, Writer, moves
+from tests.server.messages.views import THREAD
+from tests.server.watchers import BOT, PLACED, Stage, Watcher, a_stage, all_in_small, folded, with_bot
+
+#: What the bot says about its session: the name, in which of its runs, and a number for the details.
+Control = tuple[str, int, int]
+Step = Move | Control
+
+NAMES = ("session_cleared", "message_deleted", "message_deleted", "box_state", "failure", "failure")
+
+
+def controls(chance: Random, *, most: int) -> list[Control]:
+    return [(chance.choice(NAMES), chance.randrange(RUNS), chance.randrange(41)) for _ in range(chance.randrange(most))]
+
+
+class BotWriter(Writer):
+    """Writes controls as well. What is deleted is mostly a row that is there."""
+
+    def __init__(self, store: MemoryStore) -> None:
+        super().__init__(store, THREAD)
+        self.rows: list[str] = []
+
+    async def control(self, control: Control) -> None:
+        """In whichever run is open, or in a new one."""
+        name, place, number = control
+        for at in [*range(place, RUNS), *range(place)]:
+            run_id = f"r{at}.{self._lives[at]}"
+            if await self._said(name, run_id, number):
+                return
+        await self.write([(BOT, place, "begin run", number)])
+        await self._said(name, f"r{place}.{self._lives[place]}", number)
+
+    async def _said(self, name: str, run_id: str, number: int) -> bool:
+        part: dict[str, JSONValue] = {"kind": "agent_event", "name": name}
+        if name == "message_deleted":
+            part["data"] = {"entryId": self.rows[number % len(self.rows)] if self.rows else run_id}
+        elif name == "box_state":
+            part["data"] = {"state": {"n": number}}
+        event: dict[str, JSONValue] = {"type": "message_part", "version": "bubble-v1", "part": part}
+        if name == "failure":
+            event |= {"version": "ai-sdk-v6", "part": {"type": "error", "errorText": str(number)}}
+        try:
+            self.head = (await self._store.append(THREAD, event | {"principalId": BOT, "runId": run_id})).seq
+        except Conflict:
+            return False
+        return True
+
+    async def go(self, steps: Iterable[Step]) -> None:
+        for step in steps:
+            if len(step) == 3:
+                await self.control(step)
+            else:
+                await self.write([step])
+
+
+def interleaved(made: list[Move], said: list[Control], chance: Random) -> list[Step]:
+    steps: list[Step] = list(made)
+    for control in said:
+        steps.insert(chance.randrange(len(steps) + 1), control)
+    return steps
+
+
+async def everything_of(stage: Stage, marker: str, *, after: str | None = None) -> Watcher:
+    """A watcher that has got everything up to the message `marker`."""
+    watcher = stage.watcher()
+    await watcher.watch(after=after)
+    await watcher.shows(marker)
+    await watcher.leave()
+    return watcher
+
+
+def failed_turns(events: list[SseEvent]) -> set[str]:
+    return {json.loads(event.data)["turnId"] for event in events if event.event == "turn.failed"}
+
+
+@pytest.mark.requirement("WA-69", "WA-76", "WA-77", "WA-80")
+@settings(max_examples=100)
+@given(made=moves(most=80), seed=st.integers(0, 2**32), joins=st.lists(st.integers(0, 80), max_size=3))
+def test_every_way_of_watching_ends_with_the_same_page(made: list[Move], seed: int, joins: list[int]) -> None:
+    chance = Random(seed)  # noqa: S311 - repeatable
+
+    async def story() -> None:
+        async with MemoryStore() as store:
+            await with_bot(store)
+            async with a_stage(store) as stage:
+                writer = BotWriter(store)
+                first = stage.watcher()
+                await first.watch()
+                steps = interleaved(made, controls(chance, most=10), chance)
+                bounds = sorted(min(join, len(steps)) for join in joins)
+                others: list[Watcher] = []
+                for start, end in zip([0, *bounds], [*bounds, len(steps)], strict=True):
+                    await writer.go(steps[start:end])
+                    await first.until(lambda: bool(first.events))
+                    writer.rows = list(folded(first.events))
+                    others.append(stage.watcher())
+                    await others[-1].watch()
+                await writer.say("marker")
+                for watcher in (first, *others):
+                    await watcher.shows("marker")
+                last = await everything_of(stage, "marker")
+                expected = folded(last.events)
+                assert [folded(watcher.events) for watcher in (first, *others)] == [expected] * (1 + len(others))
+                ids = first.ids
+                for cursor in chance.sample(ids, min(6, len(ids))):
+                    await resumed(stage, first, cursor)
+
+    with all_in_small():
+        asyncio.run(story())
+
+
+async def resumed(stage: Stage, stayed: Watcher, cursor: str) -> None:
+    """Whoever leaves after the cursor and comes back has what the one who stayed has."""
+    cut = next(index for index, event in enumerate(stayed.events) if event.event in PLACED and event.id == cursor)
+    before = stayed.events[: cut + 1]
+    again = stage.watcher()
+    await again.watch(after=cursor)
+    await again.until(lambda: "marker" in folded(again.events, folded(before)))
+    await again.leave()
+    assert folded(again.events, folded(before)) == folded(stayed.events)
+    # What failed in a session that was cleared since is of no concern to anybody.
+    anew = max((index for index, event in enumerate(stayed.events) if event.event == "reset"), default=0)
+    assert failed_turns(before) | failed_turns(again.events) >= failed_turns(stayed.events[anew:])
