@@ -56,7 +56,7 @@ def last_event(shell: Shell, thread: str) -> dict[str, object]:
 
 
 def test_the_first_decision_on_a_tool_call_counts(admin: Shell, bot: Shell, thread: str) -> None:
-    begins(bot, thread, "r1")
+    begins(bot, thread, "r1", asks=["call-1", "call-2"])
     admin.ok("approve", thread, "r1", "call-1", "--reject", "--reason", "wrong id")
     decision = {"approved": False, "reason": "wrong id", "toolCallId": "call-1"}
     assert last_event(admin, thread).items() >= decision.items()
@@ -91,6 +91,32 @@ def test_where_several_calls_wait_they_are_named(admin: Shell, bot: Shell, threa
     assert last_event(admin, thread)["toolCallId"] == "c2"
     admin.ok("approve", thread)
     assert last_event(admin, thread)["toolCallId"] == "c1"
+
+
+def test_a_decision_on_a_call_that_the_run_never_made_is_refused_with_those_that_wait(
+    admin: Shell, bot: Shell, thread: str
+) -> None:
+    begins(bot, thread, "r1", asks=["c1"])
+    before = last_event(admin, thread)
+    sentence = admin.fails("approve", thread, "r1", "c2", code=2)
+    assert "Run r1 has made no call c2; this waits: refund (r1 c1). --early" in sentence
+    assert last_event(admin, thread) == before
+    admin.ok("approve", thread, "r1", "c1")
+    assert "none of its calls waits" in admin.fails("approve", thread, "r1", "c2", code=2)
+
+
+def test_who_means_to_decide_before_the_call_is_made_can(admin: Shell, bot: Shell, thread: str) -> None:
+    begins(bot, thread, "r1")
+    assert "none of its calls waits" in admin.fails("approve", thread, "r1", "c1", code=2)
+    admin.ok("approve", thread, "r1", "c1", "--early")
+    assert last_event(admin, thread).items() >= {"approved": True, "toolCallId": "c1"}.items()
+    assert "name the run and the call" in admin.fails("approve", thread, "r1", "--early", code=2)
+
+
+def test_what_is_wrong_with_the_run_is_said_by_the_server(admin: Shell, thread: str) -> None:
+    begins(admin, thread, "mine", asks=["c1"])
+    for run in ("nowhere", "mine"):
+        assert "has made no call" not in admin.fails("approve", thread, run, "c2", code=1)
 
 
 def test_a_call_of_ones_own_run_is_not_ones_own_to_decide(admin: Shell, thread: str) -> None:

@@ -33,11 +33,12 @@ _NAMED = 5
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A tool call that waits for a decision; `name` is None where it was given and not looked for."""
+    """A tool call; `name` is None where it was given and not found."""
 
     run_id: str
     tool_call_id: str
     name: str | None = None
+    is_waiting: bool = False
 
     def __str__(self) -> str:
         return f"{self.name} ({self.run_id} {self.tool_call_id})"
@@ -55,13 +56,18 @@ def approve(
     *,
     reject: Annotated[bool, typer.Option("--reject", help="Reject it instead.")] = False,
     reason: Annotated[str | None, typer.Option("--reason", help="Why it is rejected.")] = None,
+    early: Annotated[bool, typer.Option("--early", help="Decide on a call that the run has yet to make.")] = False,
     as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
     """Approve a tool call that waits for a decision, or reject it; the first decision counts."""
     if reason is not None and not reject:
         raise UsageProblem("A reason goes with a rejection only: add --reject, or leave --reason out.")
-    call, stored = run_async(_decide(profile, thread_id, run_id, tool_call_id, approved=not reject, reason=reason))
+    if early and tool_call_id is None:
+        raise UsageProblem("--early is about a call that is not there to be found: name the run and the call.")
+    call, stored = run_async(
+        _decide(profile, thread_id, run_id, tool_call_id, approved=not reject, reason=reason, early=early)
+    )
     what = "" if call.name is None else f" {call.name}"
     _tell(stored, as_json=as_json, said=f"{'Rejected' if reject else 'Approved'}{what}, seq {stored.seq}.")
 
@@ -74,13 +80,15 @@ async def _decide(
     *,
     approved: bool,
     reason: str | None,
+    early: bool,
 ) -> tuple[_Call, SequencedEvent]:
     async with connected(profile) as bubble:
         me = (await bubble.who_am_i()).principal_id
-        if run_id is not None and tool_call_id is not None:
-            call = _Call(run_id, tool_call_id)
-        else:
+        if run_id is None or tool_call_id is None:
             call = await _only_waiting_call(bubble, thread_id, run_id, me)
+        else:
+            call = _Call(run_id, tool_call_id)
+            call = call if early else await _found(bubble, thread_id, call, me)
         decision = ToolCallApproval(
             principal_id=me,
             run_id=call.run_id,
@@ -91,12 +99,25 @@ async def _decide(
         return call, await bubble.append_event(thread_id, decision)
 
 
+async def _found(bubble: BubbleConnection, thread_id: str, call: _Call, me: str) -> _Call:
+    """The call with its name. A decision is final and waits for its call without a word, so one on a mistyped id is refused here."""
+    runs = await _runs_to_decide_on(bubble, thread_id, call.run_id, me)
+    if not runs:  # nobody waits there; what else is wrong with the run is the server's to say
+        return call
+    calls = await _calls_of(bubble, thread_id, runs)
+    for each in calls:
+        if each.tool_call_id == call.tool_call_id:
+            return each
+    waiting = _named([each for each in calls if each.is_waiting])
+    raise UsageProblem(
+        f"Run {call.run_id} has made no call {call.tool_call_id}; "
+        f"{f'this waits: {waiting}' if waiting else 'none of its calls waits'}. --early decides on a call to come."
+    )
+
+
 async def _only_waiting_call(bubble: BubbleConnection, thread_id: str, run_id: str | None, me: str) -> _Call:
-    # Nobody decides on the calls of their own runs.
-    runs = [
-        run for run in await _open_runs(bubble, thread_id) if run.principal_id != me and run_id in (None, run.run_id)
-    ]
-    calls = await _waiting_calls(bubble, thread_id, runs) if runs else []
+    runs = await _runs_to_decide_on(bubble, thread_id, run_id, me)
+    calls = [call for call in await _calls_of(bubble, thread_id, runs) if call.is_waiting] if runs else []
     if not calls:
         where = thread_id if run_id is None else f"run {run_id} of {thread_id}"
         raise CommandError(f"No tool call waits for your decision on {where}.")
@@ -105,7 +126,13 @@ async def _only_waiting_call(bubble: BubbleConnection, thread_id: str, run_id: s
     return calls[0]
 
 
-async def _waiting_calls(bubble: BubbleConnection, thread_id: str, runs: Sequence[Run]) -> list[_Call]:
+async def _runs_to_decide_on(bubble: BubbleConnection, thread_id: str, run_id: str | None, me: str) -> list[Run]:
+    # Nobody decides on the calls of their own runs.
+    runs = await _open_runs(bubble, thread_id)
+    return [run for run in runs if run.principal_id != me and run_id in (None, run.run_id)]
+
+
+async def _calls_of(bubble: BubbleConnection, thread_id: str, runs: Sequence[Run]) -> list[_Call]:
     first = min(run.started_seq for run in runs)
     events = [event async for event in bubble.iter_events(thread_id, from_seq=first)]
     snapshot = await bubble.assembler.create().assemble(events, grouping="run")
@@ -117,8 +144,11 @@ def _calls_in(message: BubbleMessage) -> list[_Call]:
     from bubble.cli.conversation.tools import is_tool, is_waiting, tool_name
 
     run_id = message["metadata"]["bubble"].get("runId", "")
-    waiting = [part for part in message["parts"] if is_tool(part) and is_waiting(part)]
-    return [_Call(run_id, str(part["toolCallId"]), tool_name(part)) for part in waiting]
+    return [
+        _Call(run_id, str(part["toolCallId"]), tool_name(part), is_waiting=is_waiting(part))
+        for part in message["parts"]
+        if is_tool(part)
+    ]
 
 
 @interrupt_app.command()
