@@ -9,17 +9,17 @@ from bubble import BubbleConnection
 async def main() -> None:
     url, thread_id = os.environ["BUBBLE_URL"], os.environ["THREAD"]
     async with (
-        BubbleConnection(url, token=os.environ["ALICE_TOKEN"]) as alice,
+        BubbleConnection(url, token=os.environ["CAROL_TOKEN"]) as carol,
         BubbleConnection(url, token=os.environ["HELPER_TOKEN"]) as helper,
     ):
-        await alice.send_message(thread_id, "What does it cost to send order 4711 back?")
+        await carol.send_message(thread_id, "What does it cost to send order 4711 back?")
         async with helper.run(thread_id, run_id="answer-1", kind="agent_work") as run:
             await run.reasoning("It depends on the weight.")
             call = await run.tool_call("weigh", {"order": 4711}, tool_call_id="call-1")
             await call.output({"kg": 2.5})
             await run.text("Sending it ")
             await run.flush()
-            await alice.send_message(thread_id, "No insurance!")
+            await carol.send_message(thread_id, "No insurance!")
             await run.text("costs 8 euros.")
 
 

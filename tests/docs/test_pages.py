@@ -129,6 +129,14 @@ def test_every_block_names_a_language_that_is_tried(page: Path) -> None:
     assert page.read_text(encoding="utf-8").count("```") == 2 * len(blocks(page)), "a block that was not understood"
 
 
+def test_no_page_registers_somebody_whom_another_has_registered() -> None:
+    # Whoever follows one page after the other does so with one server, which takes an id once.
+    typed = "".join(block.text for page in pages() for block in blocks(page) if block.language == "sh")
+    registered = re.findall(r"bubble principals create (\S+)", typed)
+    assert sorted(registered) == sorted(set(registered))
+    assert "alice" in registered
+
+
 @pytest.mark.parametrize("file", sorted(EXAMPLES.glob("*")), ids=lambda file: file.name)
 def test_every_example_file_is_on_a_page(file: Path) -> None:
     shown = [block.how.get("copy of") for page in pages() for block in blocks(page)]
