@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bubble.assembler import Grouping
 from tests.assembler.logs import (
     approval,
     chunk,
@@ -169,6 +170,29 @@ def test_an_error_is_told() -> None:
         told(started(), said("One"), chunk("error", errorText="out of luck"), finished())[-1]
         == "          error: out of luck"
     )
+
+
+@pytest.mark.parametrize("grouping", ["speaker", "run"])
+def test_a_run_that_failed_before_it_said_anything_is_told_with_its_author_and_the_error(grouping: Grouping) -> None:
+    log = numbered([started(), chunk("error", errorText="out of luck"), finished(outcome="failed")])
+    assert tell(log, grouping=grouping).splitlines()[1:] == [
+        "",
+        "12:34:58  bot",
+        "          error: out of luck",
+        "          the run of bot failed",
+    ]
+
+
+async def test_an_error_is_told_once_whatever_its_author_says_afterwards() -> None:
+    thread = Told()
+    log = numbered([started(), chunk("error", errorText="out of luck"), *said("All the same."), finished()])
+    for event in log:
+        await thread.hear([event])
+    assert thread.end().splitlines()[2:] == [
+        "12:34:58  bot",
+        "          error: out of luck",
+        "          All the same.",
+    ]
 
 
 def test_who_is_interrupted_goes_on_below_a_heading_that_says_so() -> None:
