@@ -177,6 +177,26 @@ def test_who_may_not_decide_is_not_asked_to(server: Server, look: Look) -> None:
     bot.finish(thread, run)
 
 
+@pytest.mark.requirement("SF-27")
+def test_a_call_that_its_agent_left_to_others_is_given_a_result(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Asking people", bot)
+    ask = {"type": "tool-input-available", "toolCallId": "w", "toolName": "look_outside", "input": {"city": "Oslo"}}
+    run = bot.begin(thread, *spoken("Somebody has to look out of the window."), ask)
+    page = look(ada).look_at(thread)
+    expect(page.locator(".tool-state")).to_have_text("Running")
+    expect(page.get_by_label("Its result, as text or JSON")).to_be_hidden()
+    bot.finish(thread, run)
+    expect(page.locator(".tool-state")).to_have_text("Waits for a result")
+    page.get_by_label("Its result, as text or JSON").fill('{"sky": "blue"}')
+    page.get_by_role("button", name="Give the result of look_outside").click()
+    expect(page.locator(".tool-state")).to_have_text("Done")
+    expect(page.get_by_text("Ada answered the call")).to_be_visible()
+    (result,) = last_events(ada, thread, "tool_call_result")
+    assert (result["input"], result["output"]) == ({"city": "Oslo"}, {"sky": "blue"})
+
+
 @pytest.mark.requirement("SF-23")
 def test_an_open_run_can_be_asked_to_stop(server: Server, look: Look) -> None:
     ada = server.account("Ada")

@@ -1,5 +1,5 @@
 // A tool call as a card: what goes in, how it stands, what comes out, and, while it waits for a person, the decision.
-import { append } from "./api.js";
+import { append, readJson } from "./api.js";
 import { act, clone, setText } from "./dom.js";
 
 const STATES = {
@@ -16,7 +16,13 @@ export const isTool = (part) => part.type === "dynamic-tool" || part.type.starts
 
 export const toolName = (part) => String(part.type === "dynamic-tool" ? part.toolName ?? "tool" : part.type.slice(5));
 
-function stateText(part, isOver) {
+/** Whether somebody outside of the run has to do what the tool does: its agent has ended its turn well, and the call has no outcome. */
+function wantsResult(part, { metadata: { bubble } }) {
+  return part.state === "input-available" && bubble.status === "finished" && [undefined, "success"].includes(bubble.outcome);
+}
+
+function stateText(part, isOver, isWanted) {
+  if (isWanted) return "Waits for a result";
   if (isOver && UNDECIDED.has(part.state)) return "No outcome";
   if (part.state === "approval-responded") return part.approval?.approved === true ? "Approved" : `Rejected${part.approval?.reason ? `: ${part.approval.reason}` : ""}`;
   if (part.state === "output-available" && part.preliminary === true) return "So far";
@@ -29,15 +35,17 @@ export function showTool(element, part, message, room) {
   const card = element.firstElementChild ?? element.appendChild(newCard(part, message, room));
   const isOver = message.metadata.bubble.status === "finished";
   const isWaiting = part.state === "approval-requested" && !isOver;
-  card.dataset.state = isOver && UNDECIDED.has(part.state) ? "none" : part.approval?.approved === false ? "output-denied" : part.state;
+  const isWanted = wantsResult(part, message);
+  card.dataset.state = isWanted ? "approval-requested" : isOver && UNDECIDED.has(part.state) ? "none" : part.approval?.approved === false ? "output-denied" : part.state;
   setText(card.querySelector(".tool-name"), part.title ? `${part.title} (${toolName(part)})` : toolName(part));
-  setText(card.querySelector(".tool-state"), stateText(part, isOver));
+  setText(card.querySelector(".tool-state"), stateText(part, isOver, isWanted));
   showJson(card.querySelector(".tool-input"), part.input ?? part.rawInput);
   showJson(card.querySelector(".tool-output"), part.output);
   setText(card.querySelector(".tool-error"), part.state === "output-error" ? words(part.errorText ?? "") : "");
   const form = card.querySelector(".decide");
   form.hidden = !(isWaiting && room.mayDecide(message));
-  if (isWaiting && !card.dataset.opened) {
+  card.querySelector(".answer").hidden = !(isWanted && room.mayDecide(message));
+  if ((isWaiting || isWanted) && !card.dataset.opened) {
     card.dataset.opened = "true";
     card.querySelector(".tool-input").open = true; // who decides must see on what
   }
@@ -77,5 +85,25 @@ function newCard(part, message, room) {
     const text = reason.value.trim();
     void decide(why.querySelector("button"), text ? { approved: false, reason: text } : { approved: false });
   };
+  takeResult(card.querySelector(".answer"), part, message, room);
   return card;
+}
+
+function takeResult(form, part, message, room) {
+  const field = form.querySelector("input");
+  form.querySelector("button").setAttribute("aria-label", `Give the result of ${toolName(part)}`);
+  form.onsubmit = (event) => {
+    event.preventDefault();
+    const outcome = { runId: message.metadata.bubble.runId, toolCallId: part.toolCallId, input: part.input ?? null, output: valueOf(field.value) };
+    void act(form.querySelector("button"), form.querySelector(".problem"), () => append(room.threadId, { type: "tool_call_result", ...outcome }));
+  };
+}
+
+/** What somebody wrote: JSON if it is, otherwise the text. */
+function valueOf(text) {
+  try {
+    return readJson(text);
+  } catch {
+    return text;
+  }
 }
