@@ -1,11 +1,12 @@
 import asyncio
 import os
+import sys
 
-from bubble import BubbleConnection
+from bubble import BubbleConnection, BubbleError
 
 
 async def main() -> None:
-    async with BubbleConnection("http://127.0.0.1:3000", token=os.environ["BUBBLE_TOKEN"]) as bubble:
+    async with BubbleConnection("http://127.0.0.1:3000", token=os.environ.get("BUBBLE_TOKEN", "")) as bubble:
         thread = await bubble.create_thread(title="Hello")
         async with bubble.run(thread.thread_id, kind="user_input") as run:
             await run.text("Is anybody there?")
@@ -16,4 +17,7 @@ async def main() -> None:
                     break
 
 
-asyncio.run(main())
+try:
+    asyncio.run(main())
+except BubbleError as problem:
+    sys.exit(f"hello: {problem}")
