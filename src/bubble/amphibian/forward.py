@@ -6,6 +6,9 @@ half a second for it to leave and ends the run whether it has left or not: what 
 How a forward ends decides two things. The run's outcome: `success`, or what the agent concluded; `interrupted` if somebody asked it to
 stop; `failed`, with the reason as an `error` chunk, for everything else. And whether the question is settled: not if the connector stopped,
 lost its grant or could not reach the server, for then nobody was answered, and it is asked again after the next start.
+
+An agent that waits for somebody within its run hears by itself that it is to stop, that somebody else has finished the run, or that the bot
+was removed, and may hear it before the relay does. Which of them is first decides nothing: such a failure is taken for what it tells of.
 """
 
 from __future__ import annotations
@@ -51,12 +54,16 @@ class _Ending:
 
 
 class Forward:
-    """`await carry_out()` in a task; `abort` it from anywhere."""
+    """`await carry_out()` in a task; `abort` it from anywhere.
+
+    `has_fled` says that the agent left with a failure because of what `aborted` says, perhaps without having been told to.
+    """
 
     def __init__(self, reply: Reply, call: Callable[[Reply], Awaitable[None]], *, tell_directly: TellDirectly) -> None:
         self.reply = reply
         self.aborted: AbortReason | None = None
         self.agent_task: asyncio.Task[None] | None = None
+        self.has_fled = False
         self._call = call
         self._tell_directly = tell_directly
         self._abort = asyncio.Event()
@@ -83,7 +90,9 @@ class Forward:
         try:
             if starts:
                 await self.reply.start()
-            return await self._end(await self._attempt())
+            failure = await self._attempt()
+            await self._learn_why(failure)
+            return await self._end(failure)
         except asyncio.CancelledError:
             await self._end_in_haste()
             raise
@@ -115,6 +124,15 @@ class Forward:
     async def _run_agent(self) -> None:
         await self._call(self.reply)
 
+    async def _learn_why(self, failure: BaseException | None) -> None:
+        """What the agent may have heard before the relay told of it."""
+        if self.aborted is None and self.reply.has_started and self.reply.run.interrupted.is_set():
+            self.aborted = "interrupted"
+        elif self.aborted is None and _may_be_the_threads(failure):  # or the agent's own, and then nothing comes
+            with anyio.move_on_after(_UNWINDING_SECONDS):
+                await self._abort.wait()
+        self.has_fled = failure is not None and self.aborted is not None
+
     # --- the end ----------------------------------------------------------------------------------------------------------------
 
     async def _end(self, failure: BaseException | None) -> bool:
@@ -125,7 +143,9 @@ class Forward:
             await self.reply.start()  # to tell
         try:
             await self._finish(self.reply.run, ending)
-        except Conflict:  # somebody else has finished the run
+        except Conflict:
+            self.has_fled = self.has_fled or failure is not None
+            self.aborted = self.aborted or "finished_elsewhere"
             return True
         except (NotFound, Forbidden):
             if self.aborted != "revoked":
@@ -169,3 +189,10 @@ class Forward:
         with anyio.move_on_after(_HASTE_SECONDS, shield=True), suppress(BubbleError):
             if self.reply.has_started:
                 await self.reply.run.finish(outcome="failed")
+
+
+def _may_be_the_threads(failure: BaseException | None) -> bool:
+    """Whether it may tell of the end of the run or of the bot's place on the thread."""
+    if isinstance(failure, BaseExceptionGroup):  # of an agent that waits in several tasks
+        return any(_may_be_the_threads(each) for each in failure.exceptions)
+    return isinstance(failure, Conflict | NotFound | Forbidden)

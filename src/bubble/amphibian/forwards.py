@@ -50,6 +50,8 @@ class Forwards:
                 self._start_to_tell(forward)
             raise
         finally:
+            if forward.has_fled:
+                self._start_to_tell(forward)
             self._in_hand.discard(forward)
             self._told.discard(forward)
 
