@@ -20,13 +20,14 @@ SOURCE = Path(__file__).resolve().parent.parent / "src" / "bubble"
 MAY_IMPORT: Mapping[str, frozenset[str] | None] = {
     "protocol": frozenset(),
     "assembler": frozenset({"protocol"}),
-    "store": frozenset({"protocol"}),
+    "file_lock": frozenset({"protocol"}),
+    "store": frozenset({"protocol", "file_lock"}),
     "auth": frozenset({"protocol", "store"}),  # principals and tokens are kept in the store
     "extensions": frozenset({"protocol", "assembler"}),
     "hub": frozenset({"protocol", "assembler", "store", "auth"}),
     "client": frozenset({"protocol", "assembler", "extensions"}),
     "watch": frozenset({"protocol", "assembler", "client"}),
-    "amphibian": frozenset({"protocol", "assembler", "client"}),
+    "amphibian": frozenset({"protocol", "assembler", "client", "file_lock"}),
     "reef": frozenset({"protocol", "assembler", "client", "amphibian"}),
     "starfish": frozenset({"protocol", "assembler"}),
     "server": frozenset({"protocol", "assembler", "store", "auth", "hub", "extensions", "watch", "starfish"}),

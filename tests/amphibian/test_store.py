@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import stat
 from contextlib import closing
@@ -11,7 +12,7 @@ import pytest
 
 from bubble.amphibian.settlement import SettlementTracker
 from bubble.amphibian.store import MEMORY, AmphibianStore, Remembered, ThreadKey
-from bubble.protocol.errors import Unavailable
+from bubble.protocol.errors import Conflict, Unavailable
 
 pytestmark = pytest.mark.anyio
 
@@ -35,6 +36,10 @@ def mode_of(path: Path) -> int:
 def garbage(path: Path) -> None:
     path.parent.mkdir(parents=True)
     path.write_bytes(b"This is no database. " * 400)
+
+
+def remove(path: Path) -> None:
+    path.unlink()
 
 
 def break_pages(path: Path) -> None:
@@ -98,12 +103,30 @@ async def test_of_very_many_ranges_the_newest_are_kept() -> None:
         assert (len(kept), kept[-1]) == (1_000, (3_000, 3_000))
 
 
-async def test_two_connectors_may_share_a_file(path: Path) -> None:
-    async with await AmphibianStore.open(str(path)) as one, await AmphibianStore.open(str(path)) as two:
-        one.note_checkpoint(KEY, SettlementTracker(1))
-        await one.flush()
-        await two.write_session(KEY, b'{"a":1}')
-        assert await one.read(KEY) == Remembered(checkpoint=1, beyond=[], session=b'{"a":1}')
+async def test_a_store_is_for_one_connector_at_a_time(path: Path, tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "deep")
+    async with await AmphibianStore.open(str(path)) as store:
+        for name in (path, tmp_path / "link" / "within" / "db.sqlite"):
+            with pytest.raises(Conflict, match=rf"db\.sqlite is in use by another connector, process {os.getpid()} \("):
+                await AmphibianStore.open(str(name))
+        await store.write_session(KEY, b'{"a":1}')
+    async with await AmphibianStore.open(str(path)) as store:
+        assert (await store.read(KEY)).session == b'{"a":1}'
+
+
+async def test_stores_in_memory_keep_nobody_out() -> None:
+    async with await AmphibianStore.open() as one, await AmphibianStore.open() as two:
+        await one.write_session(KEY, b'{"a":1}')
+        assert await two.read(KEY) == NOTHING
+
+
+async def test_a_store_that_could_not_be_opened_is_not_kept_from_the_next_one(path: Path) -> None:
+    garbage(path)
+    with pytest.raises(Unavailable, match="is damaged"):
+        await AmphibianStore.open(str(path))
+    remove(path)
+    async with await AmphibianStore.open(str(path)) as store:
+        assert await store.read(KEY) == NOTHING
 
 
 async def test_the_file_and_its_directories_are_for_nobody_else(path: Path) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib.resources import files
 from pathlib import Path
 from typing import Final
 
+from bubble.file_lock import FileLock
 from bubble.protocol.errors import Unavailable
 
 __all__ = ["MEMORY", "Database"]
@@ -21,26 +22,25 @@ Row = tuple[object, ...]
 
 
 class Database:
-    """One connection. `path` is a file, made with its directory where there is none, or `MEMORY`.
+    """One connection. `path` is a file, made with its directory where there is none and locked against other connectors, or `MEMORY`.
 
-    Raises `Unavailable` with a sentence that names the file: damaged, somebody else's, of a newer version, or not to be written.
+    Raises, with a sentence that names the file, `Conflict` if it is in use, and `Unavailable` if it is damaged, somebody else's, of a newer
+    version, or not to be written.
     """
 
     def __init__(self, path: str) -> None:
         self.path = path
-        with self._explained():
+        with self._explained(), ExitStack() as undo:
             if path != MEMORY:
-                _make_private(Path(path))
+                undo.callback(_lock(Path(path)).release)
             self._db = sqlite3.connect(path, isolation_level=None, timeout=10.0, check_same_thread=False)
-            try:
-                self._prepare()
-            except BaseException:
-                self._db.close()
-                raise
+            undo.callback(self._db.close)
+            self._prepare()
+            self._resources = undo.pop_all()
 
     def close(self) -> None:
-        """Closes the connection."""
-        self._db.close()
+        """Closes the connection and lets others have the file."""
+        self._resources.close()
 
     def row(self, sql: str, values: Row) -> Row | None:
         """The first row of a query."""
@@ -56,7 +56,7 @@ class Database:
     def _prepare(self) -> None:
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = FULL")
-        with self._transaction():  # two connectors may share a file and start at once
+        with self._transaction():
             version, application = self._pragma("user_version"), self._pragma("application_id")
             if version == 0 and application == 0 and not self._has_tables():
                 self._create()
@@ -104,10 +104,11 @@ class Database:
             raise Unavailable(f"The connector's store {self.path} cannot be made: {error.strerror or error}.") from None
 
 
-def _make_private(path: Path) -> None:
-    """The file and what directories it needs, for nobody else: sessions may hold what an agent was told."""
+def _lock(path: Path) -> FileLock:
+    """The file's lock. The file and what directories it needs are made, for nobody else: sessions may hold what an agent was told."""
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     path.touch(mode=0o600, exist_ok=True)
+    return FileLock(path.resolve(), user="connector")
 
 
 def _without_comments(sql: str) -> str:

@@ -71,7 +71,7 @@ class AmphibianStore:
 
     @classmethod
     async def open(cls, path: str = MEMORY) -> Self:
-        """Opens or makes the store. `Unavailable`, naming the file, if it cannot be used."""
+        """Opens or makes the store. Raises, naming the file, `Conflict` if another connector has it, `Unavailable` if it is no use."""
         executor = ThreadPoolExecutor(max_workers=1, thread_name_prefix="amphibian-store")
         try:
             database = await asyncio.get_running_loop().run_in_executor(executor, Database, path)

@@ -67,7 +67,7 @@ async def _identity(config: ReefConfig) -> Finding:
 async def _store(config: ReefConfig) -> Finding:
     from bubble.amphibian.launcher import store_path
     from bubble.amphibian.store import AmphibianStore
-    from bubble.protocol.errors import BubbleError
+    from bubble.protocol.errors import BubbleError, Conflict
     from bubble.reef.settings import NAME
 
     path = store_path(config, NAME)
@@ -78,6 +78,8 @@ async def _store(config: ReefConfig) -> Finding:
     try:
         async with await AmphibianStore.open(path):
             return _finding("store", "ok", f"{path} can be written.")
+    except Conflict as error:  # most likely the reef that is being looked at, at work
+        return _finding("store", "warning", error.message)
     except BubbleError as error:
         return _finding("store", "failed", error.message)
 

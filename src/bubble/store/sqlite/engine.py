@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 import apsw
 
+from bubble.file_lock import FileLock
 from bubble.protocol.errors import BubbleError, Unavailable
 from bubble.protocol.timestamps import Clock
 from bubble.store.admission import RunIntegrity
@@ -21,7 +22,6 @@ from bubble.store.sqlite.checkpoints import Checkpoints
 from bubble.store.sqlite.connection import STORE_ERRORS, is_damaged, open_connection
 from bubble.store.sqlite.erasing import Erasing
 from bubble.store.sqlite.files import make_private
-from bubble.store.sqlite.lock import FileLock
 from bubble.store.sqlite.migrations import bring_up_to_date
 from bubble.store.sqlite.readers import Readers
 from bubble.store.sqlite.telling import Telling
@@ -50,7 +50,7 @@ class Engine:
         connect = partial(open_connection, path, vfs=vfs)
         with ExitStack() as undo:
             make_private(path)
-            self._lock = FileLock(path)
+            self._lock = FileLock(path, user="server")
             undo.callback(self._lock.release)
             db = connect()
             undo.callback(db.close)
