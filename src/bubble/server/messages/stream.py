@@ -75,11 +75,11 @@ class MessageStream(ThreadStream):
         except BubbleError as error:
             self.end(error)
             return
-        if piece is not None and not self._is_over:  # it may have ended meanwhile
+        if piece is not None:
             self._put(piece)
 
     async def _take(self) -> bytes | None:
-        """What to send next; None if there is nothing now."""
+        """What to send next; None if there is nothing now. After each wait it is asked again whether the stream has ended meanwhile."""
         while self._following is not None and not self._is_over:
             if self._page is not None:
                 piece = self._page.slice(self._next_slice)
