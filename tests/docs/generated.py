@@ -18,8 +18,8 @@ from pydantic.fields import FieldInfo
 from bubble.auth.policy import BUILTIN_ROLES, CAPABILITIES, DEPLOYMENT_CAPABILITIES
 from bubble.protocol import events, frames
 from bubble.protocol.errors import ERROR_CODES, error_from_code
+from bubble.server.durations import duration_text, is_duration
 from bubble.server.operations import Operation
-from bubble.server.options import Duration
 from bubble.server.routes import OPERATIONS
 from bubble.server.settings import Settings
 from tests.docs.generated_messages import MESSAGES
@@ -70,22 +70,10 @@ def _default(field: FieldInfo) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        return _seconds(value) if _is_duration(field) else f"{value:g}"
+        return duration_text(value) if is_duration(field) else f"{value:g}"
     if isinstance(value, tuple | list):
         return ", ".join(map(str, value))
     return str(value) if value != {} else ""
-
-
-def _is_duration(field: FieldInfo) -> bool:
-    validators = {type(each) for each in typing.get_args(Duration)[1:]}
-    return any(type(each) in validators and hasattr(each, "func") for each in field.metadata)
-
-
-def _seconds(value: float) -> str:
-    for unit, size in (("d", 86_400), ("h", 3_600), ("m", 60)):
-        if value >= size and value % size == 0:
-            return f"{value / size:g}{unit}"
-    return f"{value:g}s"
 
 
 def _described(field: FieldInfo) -> str:

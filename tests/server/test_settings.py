@@ -76,6 +76,34 @@ def test_a_duration_is_seconds_or_has_a_unit(text: str, seconds: float) -> None:
 
 
 @pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (0, "0s"),
+        (0.5, "500ms"),
+        (8, "8s"),
+        (90, "90s"),
+        (90.5, "90.5s"),
+        (900, "15m"),
+        (3_600, "1h"),
+        (30 * 86_400, "30d"),
+        (1_234_567.5, "1234567.5s"),
+    ],
+)
+def test_a_duration_is_shown_with_the_unit_that_makes_it_short_and_can_be_given_like_that(
+    seconds: float, text: str
+) -> None:
+    shown = value_of(Settings(runs={"lost_after": seconds}), "runs.lost_after")
+    assert shown == text
+    assert Settings(runs={"lost_after": shown}).runs.lost_after == seconds
+
+
+def test_only_durations_are_shown_with_a_unit() -> None:
+    settings = Settings()
+    assert value_of(settings, "shutdown_after") == "8s"
+    assert value_of(settings, "rates.requests_per_second") == "600"
+
+
+@pytest.mark.parametrize(
     ("values", "complaint"),
     [
         ({"prt": 1}, "`prt` (from argument) is no option. Did you mean `port`?"),

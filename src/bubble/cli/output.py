@@ -39,7 +39,7 @@ __all__ = [
     "write_raw",
 ]
 
-JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="JSON for machines instead of a table.")]
+JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="JSON for machines instead of words for people.")]
 YesOption: TypeAlias = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 # C0 and C1 controls, DEL, the bidirectional and invisible format characters, line and paragraph separators, lone surrogates.

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, SecretStr, ValidationError
 
+from bubble.server.durations import duration_text, is_duration
+
 __all__ = ["SettingsError", "explain", "find_config", "flatten", "leaves", "refuse_unknown_variables"]
 
 # BUBBLE_ variables that are not the server's: the command line's and the test suite's.
@@ -94,7 +96,8 @@ def leaves(model: BaseModel, prefix: str = "") -> Iterator[tuple[str, str, str]]
         if isinstance(value, BaseModel):
             yield from leaves(value, f"{prefix}{name}.")
         else:
-            yield prefix + name, _shown(value), field.description or ""
+            text = duration_text(value) if is_duration(field) else _shown(value)
+            yield prefix + name, text, field.description or ""
 
 
 def _shown(value: object) -> str:

@@ -1,11 +1,7 @@
-"""The groups of options that `Settings` is made of, each with its range and what it is for.
-
-Durations are seconds, or a number with a unit: `500ms`, `90s`, `15m`, `1h`, `30d`.
-"""
+"""The groups of options that `Settings` is made of, each with its range and what it is for."""
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -14,9 +10,9 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from bubble.auth.jwt_settings import JwtSettings
 from bubble.auth.lifetimes import Lifetimes
 from bubble.protocol.limits import Limits
+from bubble.server.durations import Duration
 
 __all__ = [
-    "Duration",
     "JwtOptions",
     "LimitOptions",
     "LogOptions",
@@ -26,28 +22,11 @@ __all__ = [
     "StreamOptions",
 ]
 
-_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)")
-
-
-def _seconds(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    if match := _DURATION.fullmatch(value.strip()):
-        return float(match.group(1)) * _UNITS[match.group(2)]
-    try:
-        return float(value)
-    except ValueError:
-        raise ValueError("must be seconds, or a number with a unit: `500ms`, `90s`, `15m`, `1h`, `30d`") from None
-
 
 def _several(value: object) -> object:
     return (value,) if isinstance(value, str) else value
 
 
-Duration: TypeAlias = Annotated[
-    float, BeforeValidator(_seconds), Field(ge=0, le=10 * 366 * 86_400, allow_inf_nan=False)
-]
 Bytes: TypeAlias = Annotated[int, Field(ge=256, le=2**31)]
 Count: TypeAlias = Annotated[int, Field(ge=1, le=2**31)]
 

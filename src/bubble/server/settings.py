@@ -27,6 +27,7 @@ from pydantic_settings import (
 
 from bubble.auth.policy import Policy
 from bubble.auth.secret_texts import check_admin_token
+from bubble.server.durations import Duration
 from bubble.server.layers import (
     SettingsError,
     explain,
@@ -97,11 +98,11 @@ class Settings(BaseSettings):
         default=None, description="the admin's token, 32 characters or more; printed nowhere"
     )
     run_integrity: RunIntegrity = Field(default="strict", description="whether the life of runs is enforced")
-    shutdown_after: Annotated[float, Field(gt=0, le=60)] = Field(
-        default=8.0, description="how long a stopping server waits for requests in flight, in seconds"
+    shutdown_after: Duration = Field(
+        default=8.0, gt=0, le=60, description="how long a stopping server waits for requests in flight"
     )
-    body_timeout: Annotated[float, Field(gt=0, le=3600)] = Field(
-        default=30.0, description="how long a request's body may take to arrive, in seconds per 8 MiB of its limit"
+    body_timeout: Duration = Field(
+        default=30.0, gt=0, le=3600, description="how long a request's body may take to arrive, per 8 MiB of its limit"
     )
     limits: LimitOptions = LimitOptions()
     runs: RunOptions = RunOptions()
