@@ -16,7 +16,7 @@ from bubble.cli.threads import ThreadArgument
 from bubble.protocol.events import RunInterruptRequested, SequencedEvent, ToolCallApproval
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from bubble.assembler import BubbleMessage
     from bubble.client import BubbleConnection
@@ -134,16 +134,21 @@ async def _runs_to_decide_on(bubble: BubbleConnection, thread_id: str, run_id: s
 
 async def _calls_of(bubble: BubbleConnection, thread_id: str, runs: Sequence[Run]) -> list[_Call]:
     first = min(run.started_seq for run in runs)
+    await bubble.extensions.negotiate()
     events = [event async for event in bubble.iter_events(thread_id, from_seq=first)]
     snapshot = await bubble.assembler.create().assemble(events, grouping="run")
-    wanted = {run.run_id for run in runs}
-    return [call for message in snapshot.messages for call in _calls_in(message) if call.run_id in wanted]
+    owners = {run.run_id: run.principal_id for run in runs}
+    return [call for message in snapshot.messages for call in _calls_in(message, owners)]
 
 
-def _calls_in(message: BubbleMessage) -> list[_Call]:
+def _calls_in(message: BubbleMessage, owners: Mapping[str, str]) -> list[_Call]:
+    """The calls that the owner of a run made. A decision is on those: what somebody else put into the run only looks like one of them."""
     from bubble.cli.conversation.tools import is_tool, is_waiting, tool_name
 
-    run_id = message["metadata"]["bubble"].get("runId", "")
+    bubble = message["metadata"]["bubble"]
+    run_id = bubble.get("runId", "")
+    if owners.get(run_id) != bubble["principalId"]:
+        return []
     return [
         _Call(run_id, str(part["toolCallId"]), tool_name(part), is_waiting=is_waiting(part))
         for part in message["parts"]
