@@ -18,7 +18,7 @@ from tests.amphibian.logs import ME
 from tests.amphibian.world import Thread
 from tests.faults.processes import ServerProcess
 
-__all__ = ["BotProcess", "Scene", "scene"]
+__all__ = ["ATTENDING", "BotProcess", "Scene", "scene"]
 
 BOT = Path(__file__).with_name("bot.py")
 ATTENDING = "echo is attending"
@@ -42,6 +42,12 @@ class BotProcess:
         self.said = ""
         self._config = config
         self._process: asyncio.subprocess.Process | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        assert self._process is not None
+        return self._process.pid
 
     async def start(self) -> None:
         """Starts it without waiting for anything."""
@@ -91,10 +97,15 @@ class Scene:
 
     async def bot(self) -> BotProcess:
         """The bot, attending. It ends with the scene in any case."""
+        bot = await self.starting_bot()
+        await bot.hears(ATTENDING)
+        return bot
+
+    async def starting_bot(self) -> BotProcess:
+        """The bot, before anything else. It ends with the scene in any case."""
         bot = BotProcess(self.config)
         await bot.start()
         self.stack.push_async_callback(bot.stop, signal.SIGKILL)
-        await bot.hears(ATTENDING)
         return bot
 
     async def new_token(self) -> None:

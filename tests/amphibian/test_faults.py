@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -14,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.amphibian.logs import ME, interrupt
-from tests.amphibian.processes import BOT, PATIENCE, BotProcess, Scene, scene, write
+from tests.amphibian.processes import ATTENDING, BOT, PATIENCE, BotProcess, Scene, scene, write
 from tests.amphibian.world import text_of
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
@@ -23,6 +24,7 @@ KILLS = int(os.environ.get("BUBBLE_KILLS", "100"))
 SEED = int(os.environ.get("BUBBLE_SEED", str(random.SystemRandom().randrange(2**32))))
 LONGEST_LIFE = 0.6
 LONG = "word " * 300
+TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
 
 
 @pytest.fixture
@@ -74,6 +76,18 @@ async def test_a_bot_that_is_stopped_while_the_server_is_away_ends_in_time(here:
     await here.server.start()
     await here.bot()
     assert (await here.thread.answered(outcome="failed")).startswith("You said: wait")
+
+
+async def test_a_bot_that_finds_no_server_says_so_once_and_attends_when_there_is_one(here: Scene) -> None:
+    await here.server.stop(signal.SIGKILL)
+    bot = await here.starting_bot()
+    await bot.hears("Trying again.\n")
+    line = rf"{TIME} WARNING bubble\.amphibian: Cannot reach {re.escape(here.server.url)}: .+ Trying again\.\n"
+    assert re.fullmatch(line, bot.said)
+    await here.server.start()
+    await bot.hears(ATTENDING)
+    rest = rf"{TIME} INFO bubble\.amphibian: Reached {re.escape(here.server.url)}\.\n{ATTENDING}\n"
+    assert re.fullmatch(line + rest, bot.said)
 
 
 # --- signals --------------------------------------------------------------------------------------------------------------------
@@ -258,3 +272,17 @@ async def test_a_store_that_is_damaged_is_one_sentence_and_status_1(here: Scene)
     code, said = await said_by(here.config)
     assert (code, said.count("\n")) == (1, 1)
     assert "is damaged" in said
+
+
+async def test_a_second_copy_does_not_start_and_a_new_one_does_right_after_a_kill(here: Scene) -> None:
+    bot = await here.bot()
+    code, said = await said_by(here.config)
+    database = re.escape(str(here.config.with_name("echo.db")))
+    sentence = rf"echo: {database} is in use by another connector, process {bot.pid} \(its lock is {database}\.lock\)\. Stop .+\n"
+    assert code == 1
+    assert re.fullmatch(sentence, said)
+    await begins(here, "once")
+    await bot.stop(signal.SIGKILL)
+    await here.bot()
+    await here.thread.say("again")
+    await here.thread.answered()

@@ -16,13 +16,16 @@ from typing import Final
 from bubble.amphibian.agents import Agent
 from bubble.amphibian.config import ConfigError, read_config
 from bubble.amphibian.connector import Connector
+from bubble.amphibian.contact import Contact
 from bubble.amphibian.options import ConnectorConfig
 from bubble.amphibian.store import MEMORY, AmphibianStore
 from bubble.client import BubbleConnection
+from bubble.client.supervision import beside
 from bubble.protocol.errors import BubbleError
 
-__all__ = ["default_store_path", "host", "launch", "run_until_signalled", "store_path"]
+__all__ = ["default_store_path", "host", "launch", "log_to_stderr", "run_until_signalled", "store_path"]
 
+_FIRST_SECONDS: Final = 5.0
 _LAST_SECONDS: Final = 9.8
 _LOOSE_ENDS_SECONDS: Final = 1.0
 _FAILED: Final = 1
@@ -44,11 +47,20 @@ async def launch(
 ) -> None:
     """Lets `agent` take part as the configuration says, until `stop` is set. `on_ready` is called when it knows its threads.
 
-    Raises `BubbleError`: where the store cannot be used, the server is out of reach, or the token is refused or another principal's.
+    Whether the server is in reach is said in the log, when that changes. Raises `BubbleError`: where the store cannot be used or another
+    connector has it, the server stays out of reach, or the token is refused or another principal's.
     """
+    url, token = config.bubble.url, config.bubble.token.get_secret_value()
+    contact = Contact(url)
+
+    def ready() -> None:
+        contact.is_there()
+        on_ready()
+
     async with (
         await AmphibianStore.open(store_path(config, name)) as store,
-        BubbleConnection(config.bubble.url, token=config.bubble.token.get_secret_value()) as bubble,
+        beside(contact.try_once(BubbleConnection(url, token=token, retry_for=0, timeout=_FIRST_SECONDS))),
+        BubbleConnection(url, token=token, on_outage=contact.changed) as bubble,
     ):
         connector = Connector(
             agent,
@@ -58,7 +70,7 @@ async def launch(
             policy=config.backlog.policy(),
             max_bot_turns=max_bot_turns,
         )
-        await connector.run(stop=stop, on_ready=on_ready)
+        await connector.run(stop=stop, on_ready=ready)
 
 
 def store_path(config: ConnectorConfig, name: str) -> str:
@@ -125,8 +137,7 @@ def host(agent: Agent, *, name: str, config: Path | str | None = None, max_bot_t
     `config` is a TOML file; without it, the variables `BUBBLE_<NAME>_…` say all. Exits with status 2 for a wrong configuration, with 1 for
     what else keeps it from working.
     """
-    logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
-    logging.getLogger("bubble").setLevel(logging.INFO)
+    log_to_stderr()
     try:
         file = None if config is None else Path(config)
         chosen = read_config(ConnectorConfig, name=name, file=file, environ=os.environ)
@@ -146,6 +157,13 @@ def host(agent: Agent, *, name: str, config: Path | str | None = None, max_bot_t
     except BubbleError as error:
         _say(f"{name}: {error}")
         sys.exit(_FAILED)
+
+
+def log_to_stderr() -> None:
+    """The log of a connector's process: what Bubble does, and of everything else the warnings. A program that set up its own keeps it."""
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("bubble").setLevel(logging.INFO)
+    logging.getLogger("bubble.client").setLevel(logging.WARNING)  # every attempt to come back; `Contact` says it once
 
 
 def _say(line: str) -> None:

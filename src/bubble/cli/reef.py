@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -39,13 +38,11 @@ def reef(
     chosen = reef_config(config)
     if until_stdin_ends:
         stop_when_stdin_ends()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
-    logging.getLogger("httpx2").setLevel(logging.WARNING)
     _run(chosen, as_json=as_json)
 
 
 def _run(chosen: ReefConfig, *, as_json: bool) -> None:
-    from bubble.amphibian.launcher import run_until_signalled
+    from bubble.amphibian.launcher import log_to_stderr, run_until_signalled
     from bubble.protocol.errors import BubbleError
     from bubble.reef.running import attend
 
@@ -55,6 +52,7 @@ def _run(chosen: ReefConfig, *, as_json: bool) -> None:
         else:
             note(f"{chosen.bubble.principal_id} is attending; Ctrl-C stops it.")
 
+    log_to_stderr()
     try:
         run_until_signalled(lambda stop: attend(chosen, stop=stop, on_ready=tell))
     except BubbleError as error:
