@@ -52,6 +52,7 @@ COMMANDS: Final = (
     Entry("post", "speak:app", _TALK, "Say something on a thread."),
     Entry("tail", "tail:app", _TALK, "Follow a thread live."),
     Entry("messages", "messages:app", _TALK, "Read a page of a thread's messages."),
+    Entry("watch", "watch:app", _TALK, "Watch what a bot says and does."),
     Entry("approve", "deciding:approve_app", _TALK, "Approve or reject a tool call."),
     Entry("interrupt", "deciding:interrupt_app", _TALK, "Ask a run to stop."),
     Entry("grants", "grants:app", _MANAGE, "Who takes part in a thread, and in which role."),

@@ -1,0 +1,139 @@
+"""`bubble watch`: a bot's state live, in words and as JSON, from any cursor, across a restart of the server."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bubble.client import BubbleConnection
+from tests.cli.conftest import TIMEOUT, Shell, carry_out, running_server
+from tests.docs.ports import free_ports
+
+Json = dict[str, Any]
+
+
+def prepared(admin: Shell) -> str:
+    """A thread of the administrator's, who has a bot on it that is called as the thread is."""
+    thread = admin.ok("threads", "create").strip()
+
+    async def bring_bot(bubble: BubbleConnection) -> None:
+        await bubble.create_principal(thread, kind="bot", owner_principal_id="admin")
+        await bubble.put_grant(thread, thread, "participant")
+
+    carry_out(bring_bot, admin)
+    return thread
+
+
+@pytest.fixture
+def thread(admin: Shell) -> str:
+    return prepared(admin)
+
+
+def speak(admin: Shell, thread: str, *texts: str) -> None:
+    async def talk(bubble: BubbleConnection) -> None:
+        token = (await bubble.mint_token(thread)).token
+        async with BubbleConnection(bubble.base_url, token=token) as bot, bot.run(thread, kind="agent_work") as run:
+            for text in texts:
+                await run.text(text)
+
+    carry_out(talk, admin)
+
+
+def lines(process: subprocess.Popen[str]) -> Iterator[str]:
+    assert process.stdout is not None
+    for line in process.stdout:
+        yield line.rstrip("\n")
+
+
+def until(told: Iterator[str], wanted: str) -> list[str]:
+    passed: list[str] = []
+    for line in told:
+        passed.append(line)
+        if wanted in line:
+            return passed
+    raise AssertionError(passed)
+
+
+def events(told: Iterator[str], kind: str) -> Iterator[Json]:
+    for line in told:
+        event = json.loads(line)
+        if event["type"] == kind:
+            yield event
+
+
+@pytest.mark.requirement("WA-90")
+def test_what_a_bot_says_and_does_is_told_in_words_until_it_is_interrupted(admin: Shell, thread: str) -> None:
+    admin.ok("post", thread, "Who are you?")
+    with admin.process("watch", thread, "--session", thread) as watching:
+        told = lines(watching)
+        before = until(told, "admin: Who are you?")
+        speak(admin, thread, "I am\na bot", " \x1b[31mof yours.")
+        admin.ok("post", thread, "Thank you.")
+        after = until(told, "Thank you.")
+        watching.send_signal(signal.SIGINT)
+        _, err = watching.communicate(timeout=TIMEOUT)
+    assert before[0].startswith("[event] participant ")
+    assert f"{thread}: I am" in after
+    assert r"a bot \x1b[31mof yours." in after
+    assert f"({thread} is idle)" in after
+    assert (watching.returncode, err) == (0, "Stopped watching.\n")
+
+
+@pytest.mark.requirement("WA-90")
+def test_for_machines_each_event_is_a_line_and_a_cursor_goes_on_after_it(admin: Shell, thread: str) -> None:
+    speak(admin, thread, "first")
+    with admin.process("watch", thread, "--session", thread, "--json") as watching:
+        first = next(events(lines(watching), "message"))
+    assert first["data"]["text"] == "first"
+    assert first["data"]["botId"] == first["data"]["sessionId"] == thread
+    speak(admin, thread, "second")
+    with admin.process("watch", thread, "--session", thread, "--json", "--resume", first["id"]) as watching:
+        told = list(map(json.loads, until(lines(watching), '"second"')))
+    assert [event["data"]["text"] for event in told if event["type"] == "message"] == ["second"]
+    assert [event["type"] for event in told if "id" not in event][:2] == ["connected", "agent.state"]
+
+
+@pytest.mark.requirement("WA-90")
+def test_what_cannot_be_watched_is_said_in_a_sentence(admin: Shell, thread: str) -> None:
+    assert 'no bot "admin"' in admin.fails("watch", "admin", "--session", thread, code=1)
+    assert "There is no thread" in admin.fails("watch", thread, "--session", "nowhere", code=1)
+    assert "no cursor" in admin.fails("watch", thread, "--session", thread, "--resume", "x", code=2)
+    assert "--session" in admin.fails("watch", thread, code=2)
+
+
+@pytest.mark.requirement("WA-90")
+def test_losing_the_right_ends_the_watch(admin: Shell, thread: str, person: Any) -> None:  # noqa: ANN401
+    carol = person(f"carol-{thread}")
+    admin.ok("grants", "put", thread, f"carol-{thread}", "observer")
+    with carol.process("watch", thread, "--session", thread) as watching:
+        until(lines(watching), "participant")
+        admin.ok("grants", "remove", thread, f"carol-{thread}")
+        _, err = watching.communicate(timeout=TIMEOUT)
+    assert watching.returncode == 1
+    assert err == "bubble: The thread is gone, or you may not see it any longer.\n"
+
+
+@pytest.mark.requirement("WA-80", "WA-90")
+def test_a_restart_of_the_server_loses_nothing(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    token = "t" * 40
+    admin = Shell(directory=tmp_path, variables={"BUBBLE_URL": f"http://127.0.0.1:{port}", "BUBBLE_TOKEN": token})
+    with running_server(tmp_path, port=port, token=token):
+        thread = prepared(admin)
+        speak(admin, thread, "before")
+        process = admin.process("watch", thread, "--session", thread, "--json")
+        watching = process.__enter__()
+        told = lines(watching)
+        assert next(events(told, "message"))["data"]["text"] == "before"
+    try:
+        with running_server(tmp_path, port=port, token=token):
+            speak(admin, thread, "after")
+            assert next(events(told, "message"))["data"]["text"] == "after"
+    finally:
+        process.__exit__(None, None, None)
