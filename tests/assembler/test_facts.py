@@ -50,6 +50,49 @@ def test_an_approval_answers_the_call_and_says_who_gave_it() -> None:
     ]
 
 
+ASKED = chunk("tool-approval-request", toolCallId="c", approvalId="q-1")
+STREAMED = [chunk("tool-input-start", toolCallId="c", toolName="search"), tool()]
+
+
+@pytest.mark.requirement("TA-63")
+@pytest.mark.parametrize("grouping", ["speaker", "run"])
+@pytest.mark.parametrize(
+    "log",
+    [
+        [started(), approval(), tool(), ASKED],
+        [started(), tool(), approval(), ASKED],
+        [started(), approval(), *STREAMED, ASKED],
+        [started(), approval(), *STREAMED],
+        [started(), STREAMED[0], approval(), tool(), tool()],
+        [started(), approval(), tool(who="ann"), tool(), ASKED],
+    ],
+)
+def test_a_decision_that_came_before_the_calls_own_chunks_still_holds(log: list[Event], grouping: Grouping) -> None:
+    calls = [
+        part
+        for message in assembled(log, grouping)
+        for part in parts(message, "tool-search")
+        if bubble(message)["principalId"] == "bot"
+    ]
+    assert [(call["state"], call["approval"]["approved"]) for call in calls] == [("approval-responded", True)]
+
+
+@pytest.mark.requirement("TA-64")
+def test_a_result_that_came_before_the_calls_own_chunks_still_holds() -> None:
+    for log in ([started(), result(), *STREAMED], [*CALL, result(), ASKED], [*CALL, result(), tool()]):
+        call = the_call(log)
+        assert (call["state"], call["output"]) == ("output-available", "found")
+
+
+def test_a_call_is_asked_for_again_in_a_later_step_where_nothing_was_decided_on_it() -> None:
+    again = [chunk("start-step"), tool(), ASKED]
+    log = [*CALL, result(), *again]
+    assert [part["state"] for message in assembled(log) for part in parts(message, "tool-search")] == [
+        "output-available",
+        "approval-requested",
+    ]
+
+
 @pytest.mark.requirement("TA-63")
 def test_a_rejection_tells_its_reason_and_keeps_what_was_asked() -> None:
     asked = chunk("tool-approval-request", toolCallId="c", approvalId="q-1", signature="s")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bubble.assembler import Grouping
 from tests.assembler.logs import (
     Event,
     approval,
@@ -247,11 +248,27 @@ def test_data_of_the_same_id_is_each_authors_own() -> None:
 
 
 @pytest.mark.requirement("TA-69")
-def test_a_call_of_the_same_id_is_each_authors_own_and_a_decision_is_on_the_newest() -> None:
-    log = [started(), tool(), tool(who="ann"), result(who="bob")]
-    mine, others, _ = assembled(log)
-    assert parts(mine, "tool-search")[0]["state"] == "input-available"
-    assert parts(others, "tool-search")[0]["state"] == "output-available"
+@pytest.mark.parametrize("calls", [[tool(), tool(who="ann")], [tool(who="ann"), tool()]])
+def test_a_call_of_the_same_id_is_each_authors_own_and_a_decision_is_on_the_starters(calls: list[Event]) -> None:
+    messages = assembled([started(), *calls, result(who="bob")])
+    states = {bubble(m)["principalId"]: part["state"] for m in messages for part in parts(m, "tool-search")}
+    assert states == {"bot": "output-available", "ann": "input-available"}
+
+
+@pytest.mark.requirement("TA-69", "TA-70")
+@pytest.mark.parametrize("grouping", ["speaker", "run"])
+def test_a_call_id_that_is_used_again_in_a_later_step_is_another_call_whoever_spoke_in_between(
+    grouping: Grouping,
+) -> None:
+    def step(number: int) -> list[Event]:
+        output = chunk("tool-output-available", toolCallId="c", output=number)
+        return [chunk("start-step"), tool(input=number), output, chunk("finish-step")]
+
+    alone = [started(), *step(1), *said("and"), *step(2)]
+    between = [started(), *step(1), started("u", "ann"), *said("hi", "u", "ann"), *said("and"), *step(2)]
+    for log in (alone, between):
+        calls = [(part["input"], part["output"]) for m in assembled(log, grouping) for part in parts(m, "tool-search")]
+        assert calls == [(1, 1), (2, 2)]
 
 
 @pytest.mark.requirement("TA-75")

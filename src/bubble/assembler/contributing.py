@@ -14,9 +14,9 @@ from bubble.assembler.fields import DATA, Part, is_truthy, optional_string, stri
 from bubble.assembler.handlers import Reading, extension_chunk
 from bubble.assembler.messages import FACTS
 from bubble.assembler.reactions import Holder, Reaction, read_reaction
-from bubble.assembler.runs import BlockKey, Voice
+from bubble.assembler.runs import BlockKey, Call, Voice
 from bubble.assembler.segment import Segment
-from bubble.assembler.settling import carry_out
+from bubble.assembler.settling import carry_out, uphold
 from bubble.assembler.stage import Stage
 
 __all__ = ["take_chunk", "take_reading"]
@@ -141,22 +141,32 @@ def _take_data(stage: Stage, voice: Voice, chunk: Part) -> Segment | None:
 
 def _give_input(stage: Stage, voice: Voice, chunk: Part) -> Segment:
     call_id, run = string(chunk, "toolCallId"), voice.run
-    segment = voice.calls.get(call_id)
-    if segment is not None and segment.reducer.would_update(chunk):
-        segment.show(chunk)
-    else:
-        segment = stage.speak(voice, chunk)
-        voice.calls[call_id] = run.calls[call_id] = segment
-    for waiting in run.waiting.pop(call_id, ()):
-        carry_out(stage, run, waiting)
-    return segment
+    call = voice.calls.get(call_id)
+    # A call of an earlier step is another one, also where this step began in another message than that call's.
+    if call is not None and call.step == voice.step and call.segment.reducer.would_update(chunk):
+        call.segment.show(chunk)
+        uphold(run, call_id, call)
+        return call.segment
+    call = voice.calls[call_id] = Call(stage.speak(voice, chunk), voice.author, voice.step)
+    if run.add_call(call_id, call):
+        for waiting in run.waiting.pop(call_id, ()):
+            carry_out(stage, run, waiting)
+    return call.segment
 
 
 def _update_call(_: Stage, voice: Voice, chunk: Part) -> Segment | None:
-    segment = voice.calls.get(string(chunk, "toolCallId"))
-    if segment is not None:
-        segment.show(chunk)
-    return segment
+    call_id = string(chunk, "toolCallId")
+    call = voice.calls.get(call_id)
+    if call is None:
+        return None
+    call.segment.show(chunk)
+    uphold(voice.run, call_id, call)
+    return call.segment
+
+
+def _begin_step(stage: Stage, voice: Voice, chunk: Part) -> Holder:
+    voice.step += 1
+    return _describe(stage, voice, chunk)
 
 
 def _describe(_: Stage, voice: Voice, chunk: Part) -> Holder:
@@ -185,7 +195,7 @@ _CHUNKS: Final[Mapping[str, _ChunkTaker]] = {
     "message-metadata": _describe,
     "finish": _describe,
     "error": _fail,
-    "start-step": _describe,
+    "start-step": _begin_step,
     "finish-step": _end_step,
     "text-start": _begin_block,
     "text-delta": _extend_block,

@@ -11,7 +11,7 @@ from bubble.assembler.records import ApprovalRecord, ResultRecord
 from bubble.assembler.segment import Segment
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["BlockKey", "DataKey", "Decision", "Run", "Voice", "Waiting"]
+__all__ = ["BlockKey", "Call", "DataKey", "Decision", "Run", "Voice", "Waiting"]
 
 BlockKey: TypeAlias = tuple[str, str]  # "text" or "reasoning", and the id
 DataKey: TypeAlias = tuple[str, str]  # the type, and the id
@@ -26,6 +26,15 @@ class Waiting:
     anchor: Anchor = field(default_factory=Anchor)
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Call:
+    """Where a tool call is shown, who made it, and in which of its author's steps."""
+
+    segment: Segment
+    author: str
+    step: int
+
+
 @dataclass(slots=True, eq=False)
 class Run:
     """One run. `starter` is who started it; where the log begins later than the run, the first who says something in it."""
@@ -38,7 +47,9 @@ class Run:
     outcome: str | None = None
     segments: list[Segment] = field(default_factory=list)
     voices: dict[str, Voice] = field(default_factory=dict)
-    calls: dict[str, Segment] = field(default_factory=dict)  # where the newest call of an id is, whoever made it
+    calls: dict[str, Call] = field(default_factory=dict)  # what a decision on an id is about
+    decided: dict[str, ApprovalRecord] = field(default_factory=dict)  # the first decision on each call
+    results: dict[str, ResultRecord] = field(default_factory=dict)  # the latest result for each call that is shown
     waiting: dict[str, list[Waiting]] = field(
         default_factory=dict
     )  # decisions on calls that are not known yet, by call
@@ -51,6 +62,18 @@ class Run:
         if voice is None:
             voice = self.voices[author] = Voice(self, author)
         return voice
+
+    def add_call(self, call_id: str, call: Call) -> bool:
+        """Takes notice of a new call; whether decisions on its id are about it.
+
+        They are about the starter's, if there is one: nobody turns a decision away from it by a call of the same id.
+        """
+        known = self.calls.get(call_id)
+        if known is not None and call.author not in (known.author, self.starter):
+            return False
+        self.calls[call_id] = call
+        self.results.pop(call_id, None)
+        return True
 
     def touch(self) -> None:
         """What all messages of the run say of it has changed."""
@@ -67,7 +90,8 @@ class Voice:
     segment: Segment | None = None  # the latest
     pending: list[Part] = field(default_factory=list)  # said about the message before it was there
     blocks: dict[BlockKey, Segment] = field(default_factory=dict)  # what is open, and where
-    calls: dict[str, Segment] = field(default_factory=dict)  # where the newest call of an id is
+    calls: dict[str, Call] = field(default_factory=dict)  # the newest of each id
+    step: int = 0  # how many `start-step`s there were
     data: dict[DataKey, tuple[Segment, JSONValue]] = field(
         default_factory=dict
     )  # data parts with an id, and what they hold
