@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,28 +41,47 @@ def demo(
     live over a WebSocket. The other leaves in the middle of a reply and resumes by her cursor. In the end the log and what both got are
     compared, event by event and byte by byte, and the messages with what the log makes. Then an A2A agent takes part by `bubble reef`,
     where the extra `a2a` is installed. Exit code 1 if anything is not as it must be.
+
+    On a terminal, a link is printed afterwards: the page in the browser, with an agent that answers, until Ctrl-C.
     """
     live = stdout_console().is_terminal and not check and not as_json
-    start = time.monotonic()
-    play, claims = run_async(_perform(live=live))
-    if as_json:
-        write_json([{"claim": each.text, "holds": each.holds, "failure": each.failure or None} for each in claims])
-    else:
-        _tell(play, claims, live=live)
-        note(f"Done in {time.monotonic() - start:.1f} s; the server and its data are gone.")
+    claims = run_async(_perform(live=live, as_json=as_json))
     if not all(each.holds for each in claims):
         raise typer.Exit(1)
 
 
-async def _perform(*, live: bool) -> tuple[Play, Sequence[Claim]]:
+async def _perform(*, live: bool, as_json: bool) -> Sequence[Claim]:
     from bubble.cli.spawned import spawned_server
     from bubble.demo.play import Play
 
+    start = time.monotonic()
     async with spawned_server() as server:
         play = Play(server.url, server.admin_token, pace=1.0 if live else 0.0)
-        if not live:
-            return play, await _both_parts(play, server, pace=0.0)
-        return play, await _show(play, server)
+        claims = await (_show(play, server) if live else _both_parts(play, server, pace=0.0))
+        if live:
+            _tell(play, claims, live=True)
+            await _stay(server)
+    if as_json:
+        write_json([{"claim": each.text, "holds": each.holds, "failure": each.failure or None} for each in claims])
+    elif not live:
+        _tell(play, claims, live=False)
+        note(f"Done in {time.monotonic() - start:.1f} s; the server and its data are gone.")
+    return claims
+
+
+async def _stay(server: SpawnedServer) -> None:
+    """The page, with an agent to talk to where there is one, until Ctrl-C."""
+    from bubble.demo.agent import agent_is_there
+    from bubble.demo.talk import a_talk
+
+    over = asyncio.Event()
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, over.set)
+    async with a_talk(server) if agent_is_there() else nullcontext(server.login_url) as link:
+        say("")
+        say("In the browser, and yours to try, within 15 minutes:")
+        say(link)
+        note("Ctrl-C ends it; the server and its data are gone then.")
+        await over.wait()
 
 
 async def _both_parts(play: Play, server: SpawnedServer, *, pace: float) -> Sequence[Claim]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import secrets
 import sys
 import tempfile
 from asyncio.subprocess import PIPE, Process
@@ -25,10 +24,12 @@ _STOP_SECONDS: Final = 10.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpawnedServer:
-    """Where it is, the bearer of its administrator, the directory that goes away with it, and its process."""
+    """Where it is, the bearer of its administrator, a link that logs a browser in, once, the directory that goes away with it, and its
+    process."""
 
     url: str
     admin_token: str
+    login_url: str
     directory: Path
     pid: int
 
@@ -39,12 +40,17 @@ async def spawned_server(**variables: str) -> AsyncIterator[SpawnedServer]:
 
     It also stops when this process is gone, however that came: its standard input then ends. Raises `CommandError` where it does not start.
     """
-    token = secrets.token_urlsafe(32)
     with tempfile.TemporaryDirectory(prefix="bubble-", ignore_cleanup_errors=True) as name:
         directory = Path(name)
         command = ("serve", "--data", str(directory / "data"), "--port", "0")
-        async with spawned(*command, directory=directory, BUBBLE_ADMIN_TOKEN=token, **variables) as said:
-            yield SpawnedServer(url=str(said["url"]), admin_token=token, directory=directory, pid=int(str(said["pid"])))
+        async with spawned(*command, directory=directory, **variables) as said:
+            yield SpawnedServer(
+                url=str(said["url"]),
+                admin_token=str(said["token"]),
+                login_url=str(said["loginUrl"]),
+                directory=directory,
+                pid=int(str(said["pid"])),
+            )
 
 
 @asynccontextmanager
