@@ -93,6 +93,30 @@ def test_misuse_is_said_in_one_sentence_with_exit_code_2(
 
 
 @pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (
+            ("principals", "create", "x", "--kind", "robot"),
+            "--kind must be one of 'user', 'bot', 'system', not 'robot'.",
+        ),
+        (("tail", "t", "--from", "x"), "--from must be a whole number, not 'x'."),
+        (("tail", "t", "--from", "1.5"), "--from must be a whole number, not '1.5'."),
+        (("bench", "--seconds", "x"), "--seconds must be a number, not 'x'."),
+        (("threads", "list", "-n", "0"), "--limit must be at least 1, not 0."),
+        (("serve", "--port", "70000"), "--port must be at most 65535, not 70000."),
+        (("grants", "add", "t", "p"), "No such command 'add'. There are list, put and remove."),
+        (("grants", "lost"), "No such command 'lost'. Did you mean 'list'?"),
+        (("nonsense",), "No such command 'nonsense'."),
+    ],
+)
+def test_misuse_is_said_by_the_name_of_the_option_and_what_it_takes(
+    arguments: tuple[str, ...], sentence: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert bubble(*arguments) == 2
+    assert capfd.readouterr().err.partition(" See `")[0] == f"bubble: {sentence}"
+
+
+@pytest.mark.parametrize(
     ("error", "code", "words"),
     [
         (Unauthenticated("The token is not known."), 1, "bubble login"),

@@ -21,6 +21,18 @@ def raw_events(shell: Shell, thread: str) -> list[dict[str, object]]:
     return [json.loads(line) for line in lines]
 
 
+def test_a_role_behind_a_colon_is_told_where_it_goes_unless_somebody_is_called_like_that(
+    admin: Shell, thread: str, person: Callable[..., Shell]
+) -> None:
+    name = f"bot{thread[:8]}"
+    person(name)
+    sentence = admin.fails("threads", "create", "--with", f"{name}:owner", code=2)
+    assert f"A role stands behind an equals sign: --with {name}=owner." in sentence
+    person(f"{name}:owner")
+    admin.ok("threads", "create", "--with", f"{name}:owner")
+    assert "equals sign" not in admin.fails("threads", "create", "--with", "nobody.at.all", code=1)
+
+
 def test_a_thread_is_created_listed_and_shown(admin: Shell, thread: str) -> None:
     listed = admin.json("threads", "list", "--query", thread)
     assert isinstance(listed, list)

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Final
 
 import typer
 
+from bubble.cli.misuse import sentence_of_misuse
+
 if TYPE_CHECKING:
     from bubble.protocol.errors import BubbleError
 
@@ -64,7 +66,7 @@ def sentence_of(error: BaseException) -> str:
     if isinstance(error, BubbleError):
         return _sentence_of_bubble(error)
     if isinstance(error, typer.TyperException):
-        return _sentence_of_usage(error)
+        return sentence_of_misuse(error)
     if isinstance(error, KeyboardInterrupt | typer.Abort):
         return "Interrupted."
     if isinstance(error, OSError):
@@ -106,14 +108,6 @@ def _first_of(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-def _sentence_of_usage(error: typer.TyperException) -> str:
-    context: typer.Context | None = getattr(error, "ctx", None)
-    message = error.format_message().strip()
-    if message[-1:] not in (".", "?", "!"):
-        message += "."
-    return f"{message} See `{context.command_path} --help`." if context else message
 
 
 def _sentence_of_os_error(error: OSError) -> str:

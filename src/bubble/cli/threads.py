@@ -13,6 +13,9 @@ from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async, take
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from bubble.protocol.errors import BubbleError
     from bubble.protocol.resources import JoinPolicy, Metadata, Run, Thread
 
 __all__ = ["GroupingOption", "ThreadArgument", "app"]
@@ -105,14 +108,28 @@ async def _create(
     participants: list[tuple[str, str]],
     metadata: Metadata | None,
 ) -> Thread:
+    from bubble.protocol.errors import BubbleError
+
     async with connected(profile) as bubble:
-        return await bubble.create_thread(
-            thread_id=thread_id,
-            title=title,
-            join_policy=join_policy,
-            participants=dict(participants),
-            metadata=metadata,
-        )
+        try:
+            return await bubble.create_thread(
+                thread_id=thread_id,
+                title=title,
+                join_policy=join_policy,
+                participants=dict(participants),
+                metadata=metadata,
+            )
+        except BubbleError as error:
+            raise _with_hint(error, [principal_id for principal_id, _ in participants]) from None
+
+
+def _with_hint(error: BubbleError, principal_ids: Sequence[str]) -> Exception:
+    # An id may have a colon, so only that nobody is called like that tells that a role was meant.
+    for each in principal_ids:
+        name, colon, role = each.rpartition(":")
+        if colon and f'"{each}"' in error.message:
+            return UsageProblem(f"{error.message} A role stands behind an equals sign: --with {name}={role}.")
+    return error
 
 
 def _participant(text: str) -> tuple[str, str]:
