@@ -56,6 +56,25 @@ def test_each_event_says_who_did_what(event: Mapping[str, object], said: str) ->
     assert line(event) == f"     7  12:34:56.789  ada  {said}"
 
 
+@pytest.mark.parametrize(
+    ("event", "said"),
+    [
+        (
+            b'{"type":"message_part","principalId":"ada","runId":"r1","version":"ai-sdk-v6","part":{"type":"data-x","data":1e400}}',
+            '{"type":"data-x","data":1e400}',
+        ),
+        (
+            b'{"type":"tool_call_result","principalId":"ada","runId":"r1","toolCallId":"c","input":-1e400,"output":[1e400,  2]}',
+            r"gives the result of call c: [1e400,  2]",
+        ),
+        (b'{"type":"novel","principalId":"ada","x":1e400}', '{"seq":"7","createdAt":"2026-05-06T12:34:56.789Z"'),
+    ],
+)
+def test_what_python_has_no_json_for_is_shown_as_it_was_written(event: bytes, said: str) -> None:
+    shown = event_line(SequencedEvent.from_stored(sequence(event, seq=7, created_at=TIME)))
+    assert shown.startswith(f"     7  12:34:56.789  ada  {said}")
+
+
 def test_a_title_is_shown_with_the_one_who_gave_it() -> None:
     event = {"type": "thread_title_updated", "byPrincipalId": "eve", "title": "A \u202etitle"}
     assert line(event) == "     7  12:34:56.789  eve  calls the thread 'A \\u202etitle'"

@@ -104,7 +104,9 @@ def test_what_json_has_no_word_for_does_not_break_a_line(admin: Shell, thread: s
     carry_out(talk, admin)
     state = states(admin.ok("tail", thread, "--no-follow", "--json"))[-1]
     assert state["message"]["parts"][0]["data"] == [None, "\ud83d"]
-    assert r'▫ odd  [Infinity,"\ud83d"]' in admin.ok("tail", thread, "--no-follow")
+    for command in (["tail", thread, "--no-follow"], ["messages", thread]):
+        assert r'▫ odd  [null,"\ud83d"]' in admin.ok(*command)
+    assert r'{"type":"data-odd","data":[1e400,"\ud83d"]}' in admin.ok("tail", thread, "--no-follow", "--events")
 
 
 def test_by_run_each_run_is_one_message(admin: Shell, thread: str) -> None:

@@ -7,7 +7,7 @@ from typing import Final
 
 from bubble.cli.output import plain
 from bubble.protocol.events import SequencedEvent
-from bubble.protocol.jsontext import JSONValue, dump_json
+from bubble.protocol.jsontext import JSONValue, dump_json, member_spans
 
 __all__ = ["event_line"]
 
@@ -20,7 +20,17 @@ def event_line(stored: SequencedEvent) -> str:
     event = stored.to_dict()
     who = event.get("principalId") or event.get("byPrincipalId")
     describe = _DESCRIPTIONS.get(str(event.get("type")), _unknown)
-    return plain(f"{stored.seq:>6}  {stored.created_at[11:23]}  {who}  {describe(event)}")
+    try:
+        said = describe(event)
+    except ValueError:  # a number beyond all others is JSON on the wire, and none as Python data
+        said = describe(_as_written(event, stored.text))
+    return plain(f"{stored.seq:>6}  {stored.created_at[11:23]}  {who}  {said}")
+
+
+def _as_written(event: Event, text: bytes) -> Event:
+    """The event with the text of each member that is no string, as it stands in `text`."""
+    written = {name: text[first:end].decode("utf-8") for name, first, end in member_spans(text)}
+    return {name: value if isinstance(value, str) else written[name] for name, value in event.items()}
 
 
 def _short(value: JSONValue) -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from bubble.cli.output import plain
 from bubble.protocol.jsontext import JSONValue
+from bubble.server.messages.encoding import message_json
 
 __all__ = ["excerpt", "json_words", "line", "lines", "link", "size_of_data_url", "words"]
 
@@ -39,8 +40,10 @@ def json_words(value: JSONValue) -> str:
 
 
 def _dumped(value: JSONValue) -> str:
-    try:  # a number beyond all others is shown as what Python calls it
-        return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    try:
+        return json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    except ValueError:  # a number beyond all others: shown as in a page of messages, which has no word for it
+        return message_json(value).decode("utf-8")
     except RecursionError:
         return "(too deep to be shown)"
 
