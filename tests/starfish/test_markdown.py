@@ -160,6 +160,15 @@ def test_half_an_emoji_is_shown_as_something_missing() -> None:
     assert "�" in render("a \ud83d")
 
 
+@pytest.mark.requirement("SF-01")
+def test_html_that_a_producer_brings_along_is_never_passed_on() -> None:
+    planted = {"type": "data-bubble-artifact", "data": {"artifactId": "a"}, "html": "<img src=x onerror=pwned()>"}
+    message = {"id": "m", "parts": [planted, {"type": "text", "text": "a", "html": "<b>"}], "metadata": {}}
+    parts: Any = HtmlMessages().shown(message)["parts"]  # type: ignore[arg-type]
+    assert "html" not in parts[0]
+    assert parts[1]["html"] == "<p>a</p>\n"
+
+
 def test_parts_without_text_are_left_alone_and_the_message_is_not_touched() -> None:
     tool = {"type": "tool-look", "input": {"html": "<b>"}}
     message = {"id": "m", "parts": [tool, {"type": "reasoning", "text": "*so*", "id": "1"}], "metadata": {}}

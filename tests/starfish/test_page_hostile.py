@@ -37,11 +37,12 @@ FAULTS = """() => {
     if (!isFile && !["http:", "https:", "mailto:"].includes(link.protocol)) found.push(link.href);
     if (link.closest(".message") && !isFile && link.rel !== "noopener noreferrer") found.push(`${link.href} has an opener`);
   }
-  const never = ":is(script, iframe, object, embed, style, link, form:not(.decide), video, base, meta)";
+  const never = ":is(script, iframe, object, embed, style, link, form:not(.decide, .answer), video, base, meta)";
   for (const wrong of document.querySelectorAll(`#log ${never}`)) found.push(wrong.outerHTML);
   for (const each of document.querySelectorAll("*")) {
     for (const { name } of each.attributes) if (name.startsWith("on")) found.push(each.outerHTML);
   }
+  if (document.getElementById("log").textContent.includes("planted")) found.push("HTML of a producer");
   if (globalThis.hit) found.push("something ran");
   return found;
 }"""
@@ -70,6 +71,7 @@ def chunks_of(number: int, text: str) -> list[Mapping[str, object]]:
         {"type": "source-url", "sourceId": "s", "url": text, "title": text},
         {"type": "source-document", "sourceId": "d", "mediaType": "text/plain", "title": text, "filename": text},
         {"type": f"data-{text[:50]}", "data": {"value": text}},
+        {"type": "data-bubble-artifact", "id": "p", "data": {"artifactId": "p"}, "html": "<form><b>planted</b></form>"},
     ]
 
 

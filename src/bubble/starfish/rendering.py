@@ -33,7 +33,7 @@ class HtmlMessages:
         parts: list[object] = []
         for index, part in enumerate(message["parts"]):
             text = _text_of(part)
-            parts.append(part if text is None else self._part(part, text, (message["id"], index), left))
+            parts.append(_without_html(part) if text is None else self._part(part, text, (message["id"], index), left))
             left = max(0, left - len(text or ""))
         return {**message, "parts": parts}
 
@@ -73,6 +73,11 @@ class GrowingHtml:
                 return rendered.rest_html
             self._settled = markdown[: rendered.settled]
             self._html.append(rendered.settled_html)
+
+
+def _without_html(part: Mapping[str, object]) -> Mapping[str, object]:
+    """A data part has whatever members its producer gave it; `html` is for the page to trust, so it is never one of those."""
+    return {name: value for name, value in part.items() if name != "html"} if "html" in part else part
 
 
 def _text_of(part: Mapping[str, object]) -> str | None:
