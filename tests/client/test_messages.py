@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from typing import Any
 
 import pytest
 
@@ -126,6 +127,82 @@ async def test_older_messages_can_be_asked_for_little_by_little(
     assert shown == [[], ["2"], ["1", "2"], ["0", "1", "2"], ["0", "1", "2"]]
 
 
+async def test_a_thread_of_few_messages_is_read_back_in_ever_larger_steps(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    async with bubble_client.run(thread_id, run_id="long") as run:
+        for number in range(8_500):
+            await run.text(f"{number} ")
+    async with bubble_client.follow_messages(thread_id) as view:
+        update, steps = await anext(view), 0
+        while view.has_older:
+            update, steps = await view.load_older(), steps + 1
+    assert texts(update) == ["".join(f"{number} " for number in range(8_500))]
+    assert steps == 4  # 2,000, 4,000, 8,000, all: and not one for each thousand
+
+
+@pytest.mark.parametrize("limit", [0, -5, 1.5, "3"])
+async def test_older_messages_are_asked_for_by_a_number_that_can_be_one(
+    bubble_client: BubbleConnection,
+    thread_id: str,
+    limit: Any,  # noqa: ANN401 - wrong ones
+) -> None:
+    await say(bubble_client, thread_id, "hello")
+    async with bubble_client.follow_messages(thread_id, from_seq=4) as view:
+        await anext(view)
+        with pytest.raises(InvalidRequest, match="`limit`"):
+            await view.load_older(limit=limit)
+        assert texts(await view.load_older()) == ["hello"]
+
+
+async def test_what_is_before_a_beginning_that_is_yet_to_come_is_there_when_it_is_asked_for(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    await say(bubble_client, thread_id, "before")
+    head = (await bubble_client.get_thread(thread_id)).head_seq
+    async with bubble_client.follow_messages(thread_id, from_seq=head + 100) as view:
+        assert ((await anext(view)).messages, view.has_older) == ((), True)
+        loaded = await view.load_older()
+        assert (texts(loaded), view.has_older) == (["before"], False)
+        await say(bubble_client, thread_id, "meanwhile", run_id="r")
+        async for update in view:
+            if update.messages[-1]["metadata"]["bubble"]["status"] == "finished":
+                break
+        assert texts(update) == ["before", "meanwhile"]
+
+
+async def test_what_comes_before_the_beginning_is_not_shown(bubble_client: BubbleConnection, thread_id: str) -> None:
+    first = (await bubble_client.get_thread(thread_id)).head_seq + 1
+    async with bubble_client.follow_messages(thread_id, from_seq=first + 5) as view:
+        await anext(view)
+        await say(bubble_client, thread_id, "one")  # five events
+        await say(bubble_client, thread_id, "two")
+        async for update in view:
+            assert len(update.messages) == 1
+            if update.messages[0]["metadata"]["bubble"]["status"] == "finished":
+                break
+        assert texts(update) == ["two"]
+        assert texts(await view.load_older(limit=5)) == ["one", "two"]
+
+
+async def test_older_events_that_could_not_be_read_can_be_asked_for_again(
+    bubble_server: BubbleServer, thread_id: str
+) -> None:
+    alice = await bubble_server.register("alice")
+    await bubble_server.admin.put_grant(thread_id, "alice", "observer")
+    for text in ("one", "two"):
+        await say(bubble_server.admin, thread_id, text)
+    last = (await bubble_server.admin.get_thread(thread_id)).head_seq
+    async with bubble_server.connect(alice) as hers, hers.follow_messages(thread_id, from_seq=last) as view:
+        await anext(view)
+        await bubble_server.admin.remove_grant(thread_id, "alice")
+        with pytest.raises(NotFound):
+            await view.load_older()
+        await bubble_server.admin.put_grant(thread_id, "alice", "observer")
+        assert view.has_older
+        assert texts(await view.load_older()) == ["one", "two"]
+
+
 @pytest.mark.parametrize("grouping", ["speaker", "run"])
 async def test_messages_are_grouped_as_it_was_asked_for(
     bubble_server: BubbleServer, thread_id: str, grouping: str
@@ -199,3 +276,15 @@ async def test_it_is_entered_once_and_from_a_seq_that_can_be_one(
         await view.__aenter__()
     with pytest.raises(InvalidRequest, match="from_seq"):
         bubble_client.follow_messages(thread_id, from_seq=0)
+    with pytest.raises(InvalidRequest, match="from_seq"):
+        bubble_client.follow_messages(thread_id, from_seq="3")  # type: ignore[arg-type]
+
+
+async def test_it_is_not_read_before_it_is_entered(bubble_client: BubbleConnection, thread_id: str) -> None:
+    for subscription in (
+        bubble_client.follow_messages(thread_id),
+        bubble_client.subscribe_thread(thread_id),
+        bubble_client.subscribe_grants(),
+    ):
+        with pytest.raises(RuntimeError, match="`async with`"):
+            await anext(subscription)

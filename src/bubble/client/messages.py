@@ -3,6 +3,11 @@
 *Theory of operation.* All that has come since the last time is folded at once, so a reader that is slow sees fewer states and never falls
 behind by more than the one it is looking at. A batch counts as folded only after the assembler has taken it in: if the reader is
 cancelled in between, the same batch is folded again, which the assembler passes over as far as it had it.
+
+An older page makes the assembler begin anew. So each page is as large as all that is there already: reading back through a whole thread
+costs about twice what folding it once does, however long it is.
+
+A beginning may lie beyond the head. The events up to it are passed over, but seen, so that none is missing once older ones are wanted.
 """
 
 from __future__ import annotations
@@ -19,10 +24,11 @@ from bubble.client.events import EventLog
 from bubble.client.subscriptions import ThreadSubscription
 from bubble.client.threads import Threads
 from bubble.protocol.events import SequencedEvent
+from bubble.protocol.identifiers import check_seq
 
 __all__ = ["MessagesServices", "MessagesSubscription", "MessagesUpdate"]
 
-# What is read of a thread's history at first, and then each time, in events.
+# What is read of a thread's history at first, and then at least, in events.
 _PAGE = 1_000
 
 
@@ -63,26 +69,43 @@ class MessagesSubscription:
         self._services = services
         self._grouping: Grouping = grouping
         self._from_seq = from_seq
-        self._oldest = self._taken = 0
+        self._oldest = self._seen = 0
         self._batch: Sequence[SequencedEvent] = ()
         self._shown: ThreadSnapshot | None = None
         self._comparing = asyncio.Lock()
+        self._loading = asyncio.Lock()
         self._stack = AsyncExitStack()
 
     @property
     def has_older(self) -> bool:
         """Whether the thread has events before those that are taken into account."""
-        return self._oldest > 1
+        return self._last_older > 0
 
-    async def load_older(self, *, limit: int = _PAGE) -> MessagesUpdate:
-        """Takes up to `limit` older events into account, and tells what that changes. Not before the first update."""
+    async def load_older(self, *, limit: int | None = None) -> MessagesUpdate:
+        """Takes up to `limit` older events into account, and tells what that changes. Not before the first update.
+
+        By default as many as there are already, and at least 1,000. `InvalidRequest` for a `limit` below 1.
+        """
+        most = None if limit is None else check_seq(limit, path="limit")
         if self._shown is None:
             raise RuntimeError("The first update comes before older ones.")
-        if self.has_older:
-            oldest = max(1, self._oldest - limit)
-            await self._thread.prepend([event async for event in self._read(oldest, self._oldest - 1)])
-            self._oldest = oldest
+        async with self._loading:
+            if self.has_older:
+                await self._load(most or max(_PAGE, self._seen - self._oldest + 1))
         return await self._update()
+
+    async def _load(self, limit: int) -> None:
+        before, last = self._oldest, self._last_older
+        self._oldest = max(1, last - limit + 1)  # at once: what comes meanwhile is after it
+        try:
+            await self._thread.prepend([event async for event in self._read(self._oldest, last)])
+        except BaseException:
+            self._oldest = before
+            raise
+
+    @property
+    def _last_older(self) -> int:
+        return min(self._oldest - 1, self._seen)
 
     async def __aenter__(self) -> Self:
         if self._oldest:
@@ -90,9 +113,10 @@ class MessagesSubscription:
         async with AsyncExitStack() as stack:
             self._thread = (await self._services.assembler()).open(grouping=self._grouping)
             stack.push_async_callback(self._thread.close)
-            self._oldest = self._from_seq or await self._start_of_last_page()
-            self._taken = self._oldest - 1
-            self._events = await stack.enter_async_context(self._services.subscribe(self.thread_id, self._oldest))
+            head = (await self._services.threads.get(self.thread_id)).head_seq
+            self._oldest = self._from_seq or max(1, head - _PAGE + 1)
+            self._seen = min(self._oldest - 1, head)
+            self._events = await stack.enter_async_context(self._services.subscribe(self.thread_id, self._seen + 1))
             self._stack = stack.pop_all()
         return self
 
@@ -105,7 +129,9 @@ class MessagesSubscription:
         return self
 
     async def __anext__(self) -> MessagesUpdate:
-        while self._shown is None and self._taken < self._events.through_seq:
+        if not self._oldest:
+            raise RuntimeError("A subscription is entered, with `async with`, before it is read.")
+        while self._shown is None and self._seen < self._events.through_seq:
             await self._take_in()
         if self._shown is None:
             return await self._update()
@@ -115,16 +141,13 @@ class MessagesSubscription:
             if update.upserts or update.removals:
                 return update
 
-    async def _start_of_last_page(self) -> int:
-        return max(1, (await self._services.threads.get(self.thread_id)).head_seq - _PAGE + 1)
-
     def _read(self, first: int, last: int) -> AsyncIterator[SequencedEvent]:
         return self._services.events.iterate(self.thread_id, from_seq=first, to_seq=last, unknown="keep")
 
     async def _take_in(self) -> None:
         self._batch = self._batch or await self._events.next_batch()
-        await self._thread.apply(self._batch)
-        self._taken, self._batch = self._batch[-1].seq, ()
+        await self._thread.apply([event for event in self._batch if event.seq >= self._oldest])
+        self._seen, self._batch = self._batch[-1].seq, ()
 
     async def _update(self) -> MessagesUpdate:
         async with self._comparing:

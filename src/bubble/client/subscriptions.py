@@ -58,6 +58,10 @@ class _Subscription(ABC):
         if news.error is not None:
             raise news.error
 
+    def _check_entered(self) -> None:
+        if self._socket is None:
+            raise RuntimeError("A subscription is entered, with `async with`, before it is read.")
+
     @abstractmethod
     def _detach(self) -> None:
         """Follows no more."""
@@ -105,12 +109,14 @@ class ThreadSubscription(_Subscription):
         return self
 
     async def __anext__(self) -> SequencedEvent:
+        self._check_entered()
         while (event := self._follower.take()) is None:
             await self._follower.wait()
         return event
 
     async def next_batch(self) -> Sequence[SequencedEvent]:
         """All the events that have come since, at least one: for readers that had rather look once at many. Raises like iterating."""
+        self._check_entered()
         while not (events := self._follower.take_all()):
             await self._follower.wait()
         return events
@@ -150,6 +156,7 @@ class GrantsSubscription(_Subscription):
         return self
 
     async def __anext__(self) -> GrantsChanged:
+        self._check_entered()
         while (change := self._reader.take()) is None:
             await self._reader.wait()
         return change

@@ -86,7 +86,8 @@ def check_key(text: str, *, path: str) -> str:
 
 def check_seq(number: int, *, path: str, lowest: int = 1) -> int:
     """`number` as a seq: an integer from `lowest` to 2^53−1."""
-    if not lowest <= number <= MAX_SEQ:
+    # Of a caller without types it may be anything.
+    if not (isinstance(number, int) and lowest <= number <= MAX_SEQ):  # type: ignore[redundant-expr]
         raise InvalidRequest(f"`{path}` must be an integer from {lowest} to 2^53-1.")
     return number
 
