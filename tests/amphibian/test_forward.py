@@ -127,7 +127,7 @@ def in_group(error: Exception) -> BaseException:
 
 
 @pytest.mark.parametrize("error", [NotFound("Gone."), Forbidden("No."), in_group(NotFound("Gone."))], ids=str)
-async def test_what_a_removed_bot_fails_with_is_asked_again_when_it_is_let_in(world: World, error: Exception) -> None:
+async def test_a_failure_that_tells_of_a_removal_settles_nothing(world: World, error: Exception) -> None:
     thread = await world.thread()
     async with world.server.connect(world.bot) as bubble:
         attempt = Attempt(thread, bubble, error)

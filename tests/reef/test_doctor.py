@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from bubble.amphibian.config import read_config
+from bubble.amphibian.store import AmphibianStore
 from bubble.cli.checks import Finding
 from bubble.cli.reef_checks import reef_findings
 from bubble.reef.settings import ReefConfig
@@ -71,6 +72,14 @@ async def test_it_tells_whether_the_store_can_be_used(raw: RawAgent, tmp_path: P
     broken = (await findings(raw, STORE_PATH=str(tmp_path / "broken")))["store"]
     assert broken.state == "failed"
     assert "broken" in broken.sentence
+
+
+async def test_a_store_that_a_reef_at_work_has_is_nothing_that_fails(raw: RawAgent, tmp_path: Path) -> None:
+    path = str(tmp_path / "db")
+    async with await AmphibianStore.open(path):
+        used = (await findings(raw, STORE_PATH=path))["store"]
+    assert used.state == "warning"
+    assert "is in use by another connector" in used.sentence
 
 
 async def test_it_tells_whom_the_server_takes_it_for(raw: RawAgent, tmp_path: Path) -> None:
