@@ -1,0 +1,148 @@
+"""Which rows a message is, and with which counters: alone, without a server."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bubble.assembler import BubbleMessage
+from bubble.protocol.jsontext import load_json
+from bubble.protocol.resources import Principal
+from bubble.server.watching.posting import posted
+from bubble.server.watching.rows import rows_of
+from bubble.server.watching.session import BotSession, Clear
+from bubble.server.watching.slices import LAST, Gone, counter_of, seq_behind, seq_of
+
+BOT = Principal(principal_id="bot", kind="bot", display_name="Bot", created_at="2026-01-01T00:00:00.000Z")
+TEXT = {"type": "text", "text": "hi", "state": "done"}
+TOOL = {"type": "tool-look", "toolCallId": "c", "state": "input-available", "input": 1}
+FACT = {"type": "data-bubble-interrupt", "data": {"principalId": "ann"}}
+
+
+def named(name: str) -> dict[str, Any]:
+    return {"type": "data-bubble-agent-event", "data": {"name": name}}
+
+
+def message(
+    *parts: dict[str, Any], id: str = "r", who: str = "bot", first: int = 5, last: int = 9, run: str | None = "r"
+) -> BubbleMessage:
+    about: dict[str, Any] = {"principalId": who, "firstSeq": first, "lastSeq": last, "createdAt": "now"}
+    if run is not None:
+        about["runId"] = run
+    return {"id": id, "role": "assistant", "parts": list(parts), "metadata": {"bubble": about}}  # type: ignore[typeddict-item]
+
+
+def kinds(message: BubbleMessage, **options: bool) -> list[tuple[str, str]]:
+    return [(row.entry_id, row.kind) for row in rows_of(message, "bot", **options)]
+
+
+@pytest.mark.requirement("WA-74")
+def test_a_message_of_the_bot_is_its_text_and_a_row_for_everything_else() -> None:
+    own = message({"type": "step-start"}, TOOL, TEXT, {"type": "reasoning", "text": "hm"}, FACT, named("mood"))
+    assert kinds(own) == [
+        ("r", "send-message"),
+        ("r~part-1", "tool-call"),
+        ("r~part-3", "event"),
+        ("r~part-4", "event"),
+        ("r~part-5", "event"),
+    ]
+
+
+@pytest.mark.requirement("WA-74")
+def test_a_message_of_somebody_else_is_what_they_said_and_a_row_for_each_fact() -> None:
+    approval = {"type": "data-bubble-approval", "data": {"approved": True}}
+    [said, fact, event] = rows_of(message(TEXT, TOOL, approval, named("empty"), who="ann"), "bot")
+    assert [(row.entry_id, row.kind) for row in (said, fact, event)] == [
+        ("r", "message"),
+        ("r~part-2", "approval"),
+        ("r~part-3", "event"),
+    ]
+    assert load_json(said.body) == {
+        "kind": "message",
+        "id": "r",
+        "principalId": "ann",
+        "createdAt": "now",
+        "runId": "r",
+        "role": "assistant",
+        "content": "hi",
+        "parts": [TOOL],
+    }
+
+
+@pytest.mark.requirement("WA-74")
+def test_a_fact_that_belongs_to_no_run_has_the_messages_own_id() -> None:
+    title = {"type": "data-bubble-title", "data": {"title": "T"}}
+    assert kinds(message(title, id="~7", who="ann", run=None)) == [("~7", "event")]
+
+
+@pytest.mark.requirement("WA-76")
+def test_what_the_bot_says_about_its_session_is_no_row() -> None:
+    controls = ["session_cleared", "message_deleted", "computer_actions", "box_state", "state_changed", "empty"]
+    assert kinds(message(*map(named, controls))) == []
+
+
+@pytest.mark.requirement("WA-76")
+def test_after_a_clear_only_what_came_after_it_in_the_message_is_left() -> None:
+    own = message(TEXT, TOOL, named("session_cleared"), TEXT | {"text": "new"}, TOOL)
+    [said, call] = rows_of(own, "bot", after_clear=True)
+    assert (said.entry_id, call.entry_id) == ("r", "r~part-4")
+    assert b'"content":"new"' in said.body
+
+
+def test_a_number_that_json_cannot_say_is_null_in_a_body() -> None:
+    [row] = rows_of(message(TOOL | {"input": float("inf")}), "bot")
+    assert load_json(row.body)["part"]["input"] is None  # type: ignore[index, call-overload]
+
+
+@pytest.mark.requirement("WA-75")
+def test_a_counter_tells_its_event_and_the_last_one_of_an_event_says_that_all_is_there() -> None:
+    assert counter_of(7) == 7 * 65_536 + 65_535
+    assert seq_of(counter_of(7)) == seq_of(counter_of(7, 0)) == 7
+    assert seq_behind(counter_of(7)) == 7
+    assert seq_behind(counter_of(7, LAST - 1)) == 6
+    assert seq_behind(0) == 0
+
+
+def counters(*messages: BubbleMessage, **deleted: int) -> dict[str, int]:
+    rows = list(posted(messages, BotSession(BOT, "t"), deleted=deleted))
+    assert [row.counter for row in rows] == sorted({row.counter for row in rows})
+    return {each.row.entry_id: each.counter for each in rows}
+
+
+@pytest.mark.requirement("WA-75")
+def test_no_two_rows_tie_and_the_last_one_of_an_event_has_the_last_number() -> None:
+    found = counters(message(TEXT, TOOL, FACT), message(TEXT, id="r~1", first=7), message(TEXT, id="s", last=4), x=9)
+    assert found == {
+        "s": counter_of(4),
+        "r": counter_of(9, LAST - 4),
+        "r~part-1": counter_of(9, LAST - 3),
+        "r~part-2": counter_of(9, LAST - 2),
+        "r~1": counter_of(9, LAST - 1),
+        "x": counter_of(9),
+    }
+
+
+@pytest.mark.requirement("WA-75", "WA-80")
+def test_a_row_that_somebody_has_not_got_never_gets_a_lower_counter_than_what_they_have() -> None:
+    three = [message(TEXT, id=f"r~{number}", first=number) for number in (1, 2, 3)]
+    before = counters(*three)
+    changed = message(TEXT, id="r~1", first=1, last=12)
+    after = counters(changed, *three[1:])
+    # Whoever has got the first row alone, as it was, still gets the two others, which did not change.
+    assert min(after["r~2"], after["r~3"]) > before["r~1"]
+    assert (after["r~2"], after["r~3"]) >= (before["r~2"], before["r~3"])
+
+
+@pytest.mark.requirement("WA-76")
+def test_what_was_deleted_or_said_before_the_clear_is_not_posted() -> None:
+    session = BotSession(BOT, "t", deleted={"r": 3}, clear=Clear(6, "s"))
+    told = [
+        message(TEXT, id="r", first=7),
+        message(TEXT, id="q", first=5, run="q"),
+        message(TEXT, id="s", who="ann", first=5, run="s"),
+        message(TEXT, named("session_cleared"), TEXT, id="s~1", first=6, run="s"),
+    ]
+    rows = [each.row for each in posted(told, session, deleted={"y": 9})]
+    assert [row.entry_id for row in rows] == ["s~1", "y"]
+    assert rows[-1] == Gone("y", 9)
