@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from bubble.amphibian.agents import Reply, Turn
-from bubble.amphibian.forward import Forward
+from bubble.amphibian.forward import AbortReason, Forward
 from bubble.amphibian.forwards import Forwards
 from bubble.amphibian.sessions import Session
 from bubble.client import BubbleConnection
@@ -103,10 +103,10 @@ async def test_a_run_that_somebody_else_finishes_is_left_also_where_the_agent_he
 
 
 class Attempt:
-    """A forward of the bot's whose agent fails with `error` at once."""
+    """A forward of the bot's whose agent fails with `error`, at once or when it is let go on."""
 
     def __init__(self, thread: Thread, bubble: BubbleConnection, error: BaseException) -> None:
-        self.has_left = asyncio.Event()
+        self.has_begun, self.go_on, self.has_left = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self._error = error
 
         async def save(session: bytes) -> None: ...
@@ -118,6 +118,8 @@ class Attempt:
         self.forward = Forward(reply, self._fail, tell_directly=tell)
 
     async def _fail(self, _: Reply) -> None:
+        self.has_begun.set()
+        await self.go_on.wait()
         self.has_left.set()
         raise self._error
 
@@ -132,6 +134,7 @@ async def test_a_failure_that_tells_of_a_removal_settles_nothing(world: World, e
     async with world.server.connect(world.bot) as bubble:
         attempt = Attempt(thread, bubble, error)
         settling = asyncio.create_task(attempt.forward.carry_out(starts=True))
+        attempt.go_on.set()
         await attempt.has_left.wait()
         attempt.forward.abort("revoked")
         assert not await settling
@@ -139,11 +142,44 @@ async def test_a_failure_that_tells_of_a_removal_settles_nothing(world: World, e
     assert attempt.forward.has_fled
 
 
+@pytest.mark.parametrize("reason", ["revoked", "lost"])
+async def test_a_run_that_ended_because_the_bot_was_removed_settles_nothing_though_it_is_let_in_again_at_once(
+    world: World, reason: AbortReason
+) -> None:
+    thread = await world.thread()
+    async with world.server.connect(world.bot) as bubble:
+        attempt = Attempt(thread, bubble, Conflict("The run has finished."))
+        settling = asyncio.create_task(attempt.forward.carry_out(starts=True))
+        await attempt.has_begun.wait()
+        await world.alice.remove_grant(thread.thread_id, ME)
+        await world.alice.put_grant(thread.thread_id, ME, "participant")
+        attempt.go_on.set()
+        await attempt.has_left.wait()
+        attempt.forward.abort(reason)
+        assert not await settling
+    assert (await thread.next("run_finished", by=None))["outcome"] == "lost"
+
+
+@pytest.mark.parametrize(("outcome", "reason"), [("lost", "lost"), ("failed", "finished_elsewhere")])
+async def test_the_relay_tells_the_end_that_the_server_made_from_anybody_elses(
+    world: World, monkeypatch: pytest.MonkeyPatch, outcome: str, reason: AbortReason
+) -> None:
+    heard: list[AbortReason] = []
+    monkeypatch.setattr(Forwards, "abort_run", lambda _self, _run, why: heard.append(why))
+    async with world.connector(Listener(Waiting(ToolCall.approval))):
+        thread = await world.thread()
+        await thread.append(finish(await asked(thread), outcome=outcome))
+        await thread.say("two")
+        await thread.answered()
+    assert heard == [reason]
+
+
 @pytest.mark.parametrize("error", [NotFound("Gone."), Forbidden("No."), Conflict("Taken.")], ids=str)
 async def test_the_agents_own_failure_of_the_same_kind_is_told(world: World, error: BubbleError) -> None:
     thread = await world.thread()
     async with world.server.connect(world.bot) as bubble:
         attempt = Attempt(thread, bubble, error)
+        attempt.go_on.set()
         assert await attempt.forward.carry_out(starts=True)
     end = await thread.next("run_finished", by=ME)
     assert (end["outcome"], text_of(thread.seen)) == ("failed", error.message)

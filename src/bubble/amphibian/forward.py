@@ -30,11 +30,13 @@ from bubble.protocol.events import Outcome, SequencedEvent
 
 __all__ = ["AbortReason", "Forward", "TellDirectly"]
 
-AbortReason = Literal["interrupted", "stopped", "revoked", "finished_elsewhere"]
+AbortReason = Literal["interrupted", "stopped", "revoked", "lost", "finished_elsewhere"]
+"""`lost`: the server finished the run, as it does when its principal may no longer speak. `finished_elsewhere`: somebody else did."""
 
 TellDirectly = Callable[[str, str], Awaitable[object]]
 """Appends an error, given run and text, past everything that the run itself has said."""
 
+_NOBODY_ANSWERED: Final = frozenset[AbortReason]({"revoked", "lost"})
 _UNWINDING_SECONDS: Final = 0.5
 _HASTE_SECONDS: Final = 2.0
 _STOPPED: Final = "The connector was stopped before this reply was complete. It begins anew when the connector is back."
@@ -146,9 +148,9 @@ class Forward:
         except Conflict:
             self.has_fled = self.has_fled or failure is not None
             self.aborted = self.aborted or "finished_elsewhere"
-            return True
+            return self.aborted not in _NOBODY_ANSWERED
         except (NotFound, Forbidden):
-            if self.aborted != "revoked":
+            if self.aborted not in _NOBODY_ANSWERED:
                 raise
         return ending.settled
 

@@ -171,7 +171,7 @@ class ThreadRelay:
     def _take_finish(self, stored: SequencedEvent, event: RunFinished) -> None:
         if self._own.is_open(event.run_id):
             self._note_own_end(event)
-            self._forwards.abort_run(event.run_id, "finished_elsewhere")
+            self._forwards.abort_run(event.run_id, "lost" if event.outcome == "lost" else "finished_elsewhere")
             self._skip(stored)
         elif self._pending.finish(stored, event):
             self._enqueue(self._drain)
