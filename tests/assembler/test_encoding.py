@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -86,6 +86,12 @@ def test_parts_of_the_core_become_what_they_came_from() -> None:
         ({"type": "file", "url": "x"}, "`mediaType` must be a string"),
         ({"type": "data-bubble-extension", "data": 7}, "must be an object"),
         ({"type": "data-bubble-extension", "data": {"kind": 7}}, "no string `kind`"),
+        ({"type": "data-bubble-extension", "data": {"kind": "x", "y": float("inf")}}, "not JSON"),
+        ({"type": "text", "text": "a", "providerMetadata": {"p": {"k": float("nan")}}}, "not JSON"),
+        ({"type": "data-bubble-agent-event", "data": {"data": 1}}, "needs a `name`"),
+        ({"type": "data-bubble-agent-event", "data": {"name": "empty", "data": 1}}, '"empty" has no data'),
+        ({"type": "data-bubble-agent-event", "id": 7, "data": {"name": "x"}}, "`id` must be a string"),
+        ({"type": "data-app-mention"}, "the handler of 'mention' stumbles over it (KeyError: 'data')"),
         ({"text": "no type"}, "object with a string `type`"),
         (7, "object with a string `type`"),
     ],
@@ -97,8 +103,8 @@ def test_what_nobody_knows_how_to_say_is_refused_by_its_place(part: object, reas
 
 
 @pytest.mark.requirement("TA-32")
-@pytest.mark.parametrize("message", [{}, {"parts": "text"}, {"parts": {"0": 1}}])
-def test_a_message_without_a_list_of_parts_is_refused(message: dict[str, object]) -> None:
+@pytest.mark.parametrize("message", [{}, {"parts": "text"}, {"parts": {"0": 1}}, 5])
+def test_a_message_without_a_list_of_parts_is_refused(message: Any) -> None:  # noqa: ANN401 - wrong ones
     with pytest.raises(InvalidRequest, match=r"`\$\.parts` must be a list"):
         run(ASSEMBLER.encode(message))
 
@@ -113,6 +119,37 @@ def test_a_part_that_two_handlers_claim_is_refused() -> None:
     part = {"type": "data-app-mention", "data": {"principalId": "ann"}}
     with pytest.raises(InvalidRequest, match="'mention' and 'given' both claim it"):
         run(assembler.encode({"parts": [part]}))
+
+
+def test_the_data_of_an_agent_event_does_not_make_something_else_of_it() -> None:
+    reaction = {"kind": "reaction", "targetSeq": 1, "emoji": "x", "op": "add"}
+    part = {"type": "data-bubble-agent-event", "data": {"name": "mood", **reaction}}
+    assert encoded(part) == [EventPart("bubble-v1", {"kind": "agent_event", "name": "mood"})]
+
+
+@pytest.mark.requirement("TA-29")
+@pytest.mark.parametrize(
+    ("claim", "reason"),
+    [
+        ({"kind": "mention"}, "'given' makes a native part of kind 'mention'"),
+        ({}, "'given' makes a native part of kind None"),
+        ("given", "'given' stumbles over it"),
+    ],
+)
+def test_a_handler_cannot_make_a_part_of_anothers_kind(claim: Any, reason: str) -> None:  # noqa: ANN401 - wrong ones
+    class Straying(Given):
+        def from_ui_part(self, _: MessagePart) -> NativePart | None:
+            return cast("NativePart", claim)
+
+    assembler = create_assembler(part_handlers=[Straying()])
+    with pytest.raises(InvalidRequest, match=rf"`\$\.parts\[0\]`.*{reason}"):
+        run(assembler.encode({"parts": [{"type": "data-app-thing"}]}))
+
+
+def test_what_a_handler_stumbled_over_is_kept_as_the_cause() -> None:
+    with pytest.raises(InvalidRequest) as refused:
+        encoded({"type": "data-app-mention"})
+    assert isinstance(refused.value.__cause__, KeyError)
 
 
 WORDS = st.text(st.characters(), max_size=8)

@@ -10,7 +10,7 @@ from bubble.assembler.handlers import Handlers
 from bubble.assembler.messages import MessagePart
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.event_shapes import PartVersion
-from bubble.protocol.jsontext import JSONValue
+from bubble.protocol.jsontext import JSONValue, dump_json
 
 __all__ = ["EventPart", "encode_message"]
 
@@ -29,17 +29,22 @@ async def encode_message(message: Mapping[str, object], handlers: Handlers) -> l
     """The event parts that assemble to the parts of `message`, in order.
 
     `InvalidRequest` naming the part by its place where the message has no list of parts, where a part has not the fields that its type
-    needs, where two handlers claim it, and where nobody knows how to say it.
+    needs or holds what no JSON can say (NaN, infinities), where two handlers claim it or one stumbles over it, and where nobody knows
+    how to say it.
     """
-    parts = message.get("parts")
-    if not isinstance(parts, Sequence) or isinstance(parts, str):
-        raise InvalidRequest("`$.parts` must be a list.")
     encoded: list[EventPart] = []
-    for index, part in enumerate(parts):
+    for index, part in enumerate(_parts_of(message)):
         if not (isinstance(part, Mapping) and isinstance(part.get("type"), str)):
             raise InvalidRequest(f"`$.parts[{index}]` must be an object with a string `type`.")
         encoded += await _Encoder(index, part, handlers).event_parts()
     return encoded
+
+
+def _parts_of(message: object) -> Sequence[object]:
+    parts = message.get("parts") if isinstance(message, Mapping) else None
+    if not isinstance(parts, Sequence) or isinstance(parts, str):
+        raise InvalidRequest("`$.parts` must be a list.")
+    return parts
 
 
 class _Encoder:
@@ -54,14 +59,21 @@ class _Encoder:
     async def event_parts(self) -> list[EventPart]:
         native = await self._claim()
         if native is not None:
-            return [EventPart("bubble-v1", native)]
-        return [EventPart("ai-sdk-v6", chunk) for chunk in self._chunks()]
+            return [self._event_part("bubble-v1", native)]
+        return [self._event_part("ai-sdk-v6", chunk) for chunk in self._chunks()]
+
+    def _event_part(self, version: PartVersion, part: Mapping[str, JSONValue]) -> EventPart:
+        try:
+            dump_json(part)
+        except ValueError as error:
+            raise self._error(f"it is not JSON ({error})") from None
+        return EventPart(version, part)
 
     async def _claim(self) -> Mapping[str, JSONValue] | None:
         try:
             native = await self._handlers.claim(self._part)
         except (ValueError, InvalidRequest) as error:
-            raise self._error(f"{error}") from None
+            raise self._error(f"{error}") from error.__cause__
         if native is not None and not isinstance(native.get("kind"), str):
             raise self._error("what its handler makes of it has no string `kind`")
         return native

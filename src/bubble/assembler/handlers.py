@@ -97,7 +97,11 @@ class AgentEvents:
         if part.get("type") != AGENT_EVENT:
             return None
         data = _mapping(part.get("data"), AGENT_EVENT)
-        return {"kind": self.kind, **data} | ({"id": part["id"]} if part.get("id") is not None else {})
+        said = {name: data[name] for name in ("name", "data") if name in data}
+        native: Part = {"kind": self.kind, **said} | ({"id": part["id"]} if part.get("id") is not None else {})
+        if self.to_chunks(native) is None:
+            raise InvalidRequest('an agent event needs a `name`, its `id` must be a string, and "empty" has no data')
+        return native
 
 
 class UnknownKinds:
@@ -149,15 +153,32 @@ class Handlers:
         return _unread(part) if chunks is None else _reading(handler, part, chunks)
 
     async def claim(self, part: MessagePart) -> NativePart | None:
-        """The native part that a part of a message stands for; None where no handler claims it, `ValueError` where several do."""
+        """The native part that a part of a message stands for; None where no handler claims it.
+
+        `ValueError` where several do, or where one stumbles over the part or makes a part of another kind of it.
+        """
         claims: list[tuple[str, NativePart]] = []
         for handler in self._all:
-            native = await _awaited(handler.from_ui_part(part))
+            native = await _claimed(handler, part)
             if native is not None:
                 claims.append((handler.kind, native))
         if len(claims) > 1:
             raise ValueError(f"The handlers of {' and '.join(repr(kind) for kind, _ in claims)} both claim it")
         return claims[0][1] if claims else None
+
+
+async def _claimed(handler: PartHandler, part: MessagePart) -> NativePart | None:
+    try:
+        native = await _awaited(handler.from_ui_part(part))
+        kind = None if native is None else native.get("kind")
+    except InvalidRequest:  # says itself what is wrong
+        raise
+    except _WRONG_SHAPE as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise ValueError(f"the handler of {handler.kind!r} stumbles over it ({problem})") from error
+    if native is not None and handler.kind not in (UnknownKinds.kind, kind):
+        raise ValueError(f"the handler of {handler.kind!r} makes a native part of kind {kind!r} of it")
+    return native
 
 
 def extension_chunk(part: NativePart) -> Part:
