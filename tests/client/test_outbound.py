@@ -118,6 +118,7 @@ async def test_a_long_text_is_sent_whole(bubble_client: BubbleConnection, thread
     assert "".join(deltas) == text * 2
 
 
+INFINITE = {"type": "data-bubble-extension", "data": {"kind": "x", "y": float("inf")}}
 MANY = [(f"{number}.bin", bytes(700_000), None) for number in range(9)]
 
 
@@ -137,9 +138,19 @@ MANY = [(f"{number}.bin", bytes(700_000), None) for number in range(9)]
         ({"files": MANY}, PayloadTooLarge, "11 events of 8,40.*several messages"),
         ({"files": ["https://example.com/a.png"] * 999}, PayloadTooLarge, "1,001 events"),
         ({"text": "Hello", "message": {"parts": [{"type": "tool-x"}]}}, InvalidRequest, r"parts\[0\]"),
+        (
+            {"text": "Hello", "message": {"parts": [INFINITE]}},
+            InvalidRequest,
+            r"parts\[0\].* data-bubble-ext.* not JSON",
+        ),
+        ({"text": "Hello", "message": 5}, InvalidRequest, "parts"),
         ({"text": "Hello", "idempotency_key": ""}, InvalidRequest, "idempotency_key"),
+        ({"text": 5}, InvalidRequest, "`text`"),
+        ({"text": "Hello", "files": "https://example.com/a.png"}, InvalidRequest, "`files` must be a list"),
+        ({"text": "Hello", "files": ["https://example.com/a.png", 5]}, InvalidRequest, r"`files\[1\]`"),
+        ({"text": "Hello", "files": [("a.txt", "no bytes", None)]}, InvalidRequest, r"`files\[0\]`"),
+        ({"text": "Hello", "files": [("a.txt", b"no type")]}, InvalidRequest, r"`files\[0\]`"),
     ],
-    ids=["nothing", "no parts", "no url", "no file", "too large", "too much", "too many", "not sendable", "no key"],
 )
 async def test_a_message_with_something_that_cannot_be_sent_is_not_sent_at_all(
     bubble_client: BubbleConnection, thread_id: str, options: dict[str, Any], kind: type[Exception], reason: str

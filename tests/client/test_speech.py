@@ -245,6 +245,9 @@ async def test_sources_that_are_given_no_id_have_different_ones(
         lambda run: run.file("/etc/passwd"),
         lambda run: run.file("C:\\secret.txt"),
         lambda run: run.file(b"data"),
+        lambda run: run.file(5),
+        lambda run: run.text(5),
+        lambda run: run.data("x", float("inf")),
         lambda run: run.file("https://example.com/avatar"),
     ],
 )

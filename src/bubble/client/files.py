@@ -37,6 +37,8 @@ async def file_chunk(
     if isinstance(source, bytes):
         await sizes.check_file(len(source), name=filename or "The file")
         return _chunk_of_data(source, media_type, filename)
+    if not isinstance(source, PathLike):
+        raise InvalidRequest("`source` must be a URL as a string, bytes, or a path.")
     path = Path(source)
     name = filename or path.name
     await sizes.check_file((await asyncio.to_thread(path.stat)).st_size, name=name)

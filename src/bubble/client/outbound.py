@@ -62,6 +62,7 @@ class Outbound:
         idempotency_key: str | None,
     ) -> SentMessage:
         """Sends what is given of `text`, `files` and the parts of a UI message, in this order."""
+        _check_arguments(text, files)
         author, run_id = await self._principal_id(), _run_id(idempotency_key)
         parts = [
             MessagePart(principal_id=author, run_id=run_id, part=raw(part.part), version=part.version)
@@ -83,15 +84,17 @@ class Outbound:
     ) -> AsyncIterator[EventPart]:
         for chunk in _text_chunks(text) if text else ():
             yield EventPart("ai-sdk-v6", chunk)
-        for file in files:
-            yield EventPart("ai-sdk-v6", await self._file(file))
+        for index, file in enumerate(files):
+            yield EventPart("ai-sdk-v6", await self._file(index, file))
         for part in await (await self._assembler()).encode(message) if message is not None else ():
             for piece in _split(part):
                 yield piece
 
-    async def _file(self, file: AttachedFile) -> dict[str, JSONValue]:
-        if not isinstance(file, tuple):
+    async def _file(self, index: int, file: AttachedFile) -> dict[str, JSONValue]:
+        if isinstance(file, str | PathLike):
             return await file_chunk(file, sizes=self._sizes)
+        if not _is_named_file(file):
+            raise InvalidRequest(f"`files[{index}]` must be a URL, a path, or `(filename, bytes, media type)`.")
         filename, data, media_type = file
         return await file_chunk(data, media_type=media_type, filename=filename, sizes=self._sizes)
 
@@ -99,6 +102,20 @@ class Outbound:
         for event in events:
             await self._sizes.check_event(event.text, what="A part of the message")
         await self._sizes.check_batch(len(events), sum(len(event.text) + 1 for event in events) + _AROUND)
+
+
+def _check_arguments(text: object, files: object) -> None:
+    if not isinstance(text, str):
+        raise InvalidRequest("`text` must be a string.")
+    if isinstance(files, str | bytes) or not isinstance(files, Sequence):
+        raise InvalidRequest("`files` must be a list of files.")
+
+
+def _is_named_file(file: object) -> bool:
+    if not (isinstance(file, tuple) and len(file) == 3):
+        return False
+    filename, data, media_type = file
+    return isinstance(filename, str) and isinstance(data, bytes) and isinstance(media_type, str | None)
 
 
 def _text_chunks(text: str) -> Sequence[dict[str, JSONValue]]:

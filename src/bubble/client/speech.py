@@ -70,6 +70,8 @@ class Speech(ABC):
             await self._say({"type": f"{kind}-end", "id": ended})
 
     async def _continue(self, kind: BlockKind, delta: str, provider_metadata: ProviderMetadata | None) -> None:
+        if not isinstance(delta, str):
+            raise InvalidRequest("`delta` must be a string.")
         if self._block is None or self._block[0] != kind:
             await self.end_block()
             self._blocks[kind] += 1
