@@ -19,6 +19,7 @@ from bench.figures.messages import MESSAGES
 from bench.figures.page import PAGE
 from bench.figures.reef import REEF_LATENCY
 from bench.figures.replay import REPLAY
+from bench.figures.watch import WATCHERS
 from bench.figures.websocket_appends import WEBSOCKET_APPENDS
 
 __all__ = ["FIGURES"]
@@ -42,4 +43,5 @@ FIGURES: Final[Sequence[Figure]] = (
     CONNECTOR_LATENCY,
     CONNECTOR_IDLE,
     REEF_LATENCY,
+    WATCHERS,
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -101,8 +102,8 @@ async def test_who_come_together_share_the_whole_history(
     assert len(made) < MANY
 
 
-def talk(run_id: str) -> list[dict[str, object]]:
-    of_run = {"principalId": "ann", "runId": run_id}
+def talk(run_id: str) -> list[dict[str, Any]]:
+    of_run: dict[str, Any] = {"principalId": "ann", "runId": run_id}
     parts = [{"type": "text-start", "id": "1"}, {"type": "text-delta", "id": "1", "delta": "?"}]
     said = [{"type": "message_part", "version": "ai-sdk-v6", "part": part, **of_run} for part in parts]
     return [{"type": "run_started", **of_run}, *said, {"type": "run_finished", **of_run}]
