@@ -135,6 +135,7 @@ def test_a_look_alike_that_somebody_put_into_the_run_is_not_taken_for_the_owners
     )
     assert admin("approve", thread).err.startswith("Approved refund")
     assert last_event(admin, thread).items() >= {"toolCallId": "c1", "approved": True}.items()
+    assert "No tool call waits" in admin.fails("approve", thread, code=1)
 
 
 def test_who_means_to_decide_before_the_call_is_made_can(admin: Shell, bot: Shell, thread: str) -> None:

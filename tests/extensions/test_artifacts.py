@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from bubble.extensions.artifacts import EXTENSION
+from bubble.protocol.errors import InvalidRequest
 from tests.assembler.logs import Event, data_of, native, parts, said
 from tests.assembler.threads import ASSEMBLER, assembled, run
 
@@ -126,3 +127,11 @@ def test_another_part_is_none_of_the_artifacts() -> None:
     [handler] = EXTENSION.part_handlers
     assert handler.from_ui_part({"type": "text", "text": "t"}) is None
     assert handler.from_ui_part({"type": "data-bubble-artifact", "data": 7}) is None
+
+
+@pytest.mark.parametrize(
+    "data", [{}, {"artifactId": 7}, {"artifactId": "a", "text": "t", "url": "u"}, {"artifactId": 7, "deleted": True}]
+)
+def test_what_shows_no_artifact_is_not_sent_as_one(data: Any) -> None:  # noqa: ANN401 - wrong ones
+    with pytest.raises(InvalidRequest, match=r"`\$\.parts\[0\]`.*`artifactId`"):
+        run(ASSEMBLER.encode({"parts": [{"type": "data-bubble-artifact", "data": data}]}))

@@ -21,6 +21,7 @@ from typing import Final
 
 from bubble.assembler import MessagePart, NativePart
 from bubble.extensions import Extension
+from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.jsontext import JSONValue
 
 __all__ = ["ARTIFACT", "EXTENSION", "ArtifactHandler"]
@@ -57,13 +58,23 @@ class ArtifactHandler:
         return {"artifactId": artifact_id, **labels, **_picked(part, _LABELS), **content}
 
     def from_ui_part(self, part: MessagePart, /) -> NativePart | None:
-        """The native part that gives the artifact whole."""
+        """The native part that gives the artifact whole; `InvalidRequest` for a part of its type that shows no artifact."""
         data = part.get("data")
         if part.get("type") != ARTIFACT or not isinstance(data, Mapping):
             return None
-        if data.get("deleted") is True:
-            return {"kind": self.kind, "artifactId": data.get("artifactId"), "op": "delete"}
-        return {"kind": self.kind, "op": "create", **_picked(data, ("artifactId", *_LABELS, *_CONTENTS))}
+        native = _whole(data)
+        if not _is_artifact(native):
+            raise InvalidRequest(
+                "the `data` of an artifact needs an `artifactId` and at most one of `text`, `data` and `url`"
+            )
+        return native
+
+
+def _whole(data: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    about = {"kind": ArtifactHandler.kind, **_picked(data, ("artifactId",))}
+    if data.get("deleted") is True:
+        return {**about, "op": "delete"}
+    return {**about, "op": "create", **_picked(data, (*_LABELS, *_CONTENTS))}
 
 
 def _is_artifact(part: NativePart) -> bool:
