@@ -96,6 +96,21 @@ def test_messages_of_one_author_are_joined_and_days_are_separated(server: Server
     ]
 
 
+@pytest.mark.requirement("SF-12")
+def test_a_message_that_goes_on_after_somebody_spoke_says_that_it_does(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Interrupting", bot)
+    run = bot.begin(thread, {"type": "text-start", "id": "1"}, {"type": "text-delta", "id": "1", "delta": "first half"})
+    ada.say(thread, "A word in between")
+    bot.go_on(thread, run, {"type": "text-delta", "id": "1", "delta": "second half"})
+    bot.finish(thread, run)
+    page = look(ada).look_at(thread)
+    expect(page.locator(".message .rich")).to_have_text(["first half", "A word in between", "second half"])
+    expect(page.locator(".continued:visible")).to_have_count(1)
+    expect(page.locator(".message").last.locator(".continued")).to_be_visible()
+
+
 @pytest.mark.requirement("SF-13")
 def test_who_has_scrolled_up_stays_there_and_can_jump_to_the_latest(server: Server, look: Look) -> None:
     ada = server.account("Ada")

@@ -35,6 +35,7 @@ export function showHead(element, message, room) {
   const badge = element.querySelector(".badge");
   badge.hidden = room.kindOf(id) !== "bot";
   setText(badge, "bot");
+  element.querySelector(".continued").hidden = message.metadata.bubble.continuation === undefined;
   element.classList.toggle("mine", id === room.me);
   element.setAttribute("aria-label", `${name}, ${timeText(message.metadata.bubble.createdAt)}`);
 }
