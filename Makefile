@@ -16,7 +16,7 @@ demo: $(VENV)/.base  ## see it work: a server, two people, a bot that streams, a
 	$(BIN)/bubble demo
 
 test: lint types peers  ## everything that CI checks
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 fast: $(VENV)/.dev  ## the tests that take moments
 	$(BIN)/python -m pytest -m "not slow"
