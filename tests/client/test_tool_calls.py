@@ -542,19 +542,25 @@ async def test_a_wait_ends_when_the_run_may_no_longer_read_the_thread(
     assert bot._listening._threads == {}
 
 
-async def test_a_wait_can_be_taken_up_again_when_the_run_may_read_the_thread_again(
+async def test_a_run_hears_again_beside_one_that_ended_with_its_access(
     bubble_client: BubbleConnection, bot: BubbleConnection, thread_id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async with bot.run(thread_id, watch_interrupts=True) as run, asyncio.timeout(10):
-        call = await run.tool_call("refund", {})
-        await run.flush()
-        waiting = asyncio.create_task(call.result())
+    async with bot.run(thread_id, watch_interrupts=True) as ended, asyncio.timeout(10):
+        lost = await ended.tool_call("refund", {})
+        await ended.flush()
+        waiting = asyncio.create_task(lost.result())
         await bubble_client.remove_grant(thread_id, "bot")
         with pytest.raises(NotFound):
             await waiting
         await bubble_client.put_grant(thread_id, "bot", "participant")
-        await decide(bubble_client, run, call)
-        assert await call.approval()
+        async with bot.run(thread_id) as run:
+            call = await run.tool_call("refund", {})
+            await run.flush()
+            deciding = asyncio.create_task(call.approval())
+            await decide(bubble_client, run, call)
+            assert await deciding
+        with pytest.raises(Conflict, match="already finished"):
+            await ended.finish()
     assert "hear nothing any longer" in caplog.text
 
 
