@@ -24,6 +24,7 @@ from bubble.server.routes import OPERATIONS
 from bubble.server.settings import Settings
 from tests.docs.generated_messages import MESSAGES
 from tests.docs.generated_reef import REEF
+from tests.docs.generated_watch import watch_events
 from tests.docs.markdown import ROOT, regions, with_region
 from tests.docs.tables import code, table
 
@@ -239,6 +240,7 @@ REGIONS: Final[Mapping[Path, Mapping[str, Callable[[], str]]]] = {
     _REFERENCE / "errors.md": {"errors": error_codes},
     _REFERENCE / "messages.md": MESSAGES,
     _REFERENCE / "reef.md": REEF,
+    _REFERENCE / "watch.md": {"watch events": watch_events},
     ROOT / "docs" / "guides" / "tokens-and-roles.md": {"roles": roles},
 }
 
