@@ -45,7 +45,7 @@ class _Other(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         self.send_error(404)
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - its name there
+    def log_message(self, format: str, *args: object) -> None:
         """Says nothing."""
 
 
