@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+import os
+import shutil
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from bubble.client import BubbleConnection
 from tests.docs.chromium import Tab, chromium, opened_tab
+from tests.docs.markdown import ROOT
 from tests.docs.ports import free_ports
 from tests.interop.watch_stage import Stage, a_stage
 from tests.server.serving import a_child
@@ -20,6 +27,8 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(chromium() is None, reason="missing: chromium"),
 ]
+
+EXAMPLES = ROOT / "docs" / "examples"
 
 LOG_IN = """fetch("/v1/sessions", {
   method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ token: TOKEN }),
@@ -90,3 +99,45 @@ async def test_a_browser_shows_a_bot_and_resumes_by_itself_across_a_restart(tmp_
         assert {"Grüße, Welt\u2028!", "Back again."} <= set(shown)
         assert isinstance(ids, list)
         assert len(ids) == len(set(ids))  # nothing was lost, and nothing came twice
+
+
+@asynccontextmanager
+async def public_site(port: int, directory: Path) -> AsyncIterator[None]:
+    """The guide's application, on that port and with its data in the directory."""
+    shutil.copy(EXAMPLES / "bot.html", directory)
+    code = (EXAMPLES / "public_bot.py").read_text(encoding="utf-8")
+    (directory / "public_bot.py").write_text(code.replace("127.0.0.1:8001", f"127.0.0.1:{port}"), encoding="utf-8")
+    options = ["--port", str(port), "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
+    command = [sys.executable, "-m", "uvicorn", "public_bot:app", *options]
+    environment = {**os.environ, "TOKEN": ADMIN_TOKEN}
+    process = await asyncio.create_subprocess_exec(*command, cwd=directory, env=environment)
+    try:
+        yield
+    finally:
+        process.terminate()
+        await process.wait()
+
+
+@pytest.mark.requirement("WA-85", "WA-91")
+async def test_the_page_of_the_guide_shows_a_bot_to_somebody_without_a_token(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    async with opened_tab() as tab, BubbleConnection(f"{url}/bubble", token=ADMIN_TOKEN) as admin:
+        async with public_site(port, tmp_path):
+            await admin.create_principal("guide", kind="bot", owner_principal_id="admin")
+            await admin.create_thread(thread_id="tour")
+            await admin.put_grant("tour", "guide", "participant")
+            token = (await admin.mint_token("guide")).token
+            await tab.go(f"{url}/")
+            async with BubbleConnection(f"{url}/bubble", token=token) as bot, bot.run("tour") as run:
+                await run.text("<b>Hello</b> ")
+                await tab.until("document.querySelector('#rows').textContent.includes('<b>Hello</b>')")
+                await tab.until("document.querySelector('#doing').textContent === 'working'")
+                await run.text("there")
+                await tab.until("document.querySelector('#rows').textContent.includes('<b>Hello</b> there')")
+            await tab.until("document.querySelector('#doing').textContent === 'idle'")
+        async with public_site(port, tmp_path):
+            async with BubbleConnection(f"{url}/bubble", token=token) as bot, bot.run("tour") as run:
+                await run.text("And back.")
+            await tab.until("document.querySelector('#rows').textContent.includes('And back.')")
+            assert await tab.run("document.querySelectorAll('#rows dt').length") == 4
