@@ -213,7 +213,8 @@ async def test_a_cleared_session_begins_a_generation_with_what_came_after(
         assert json.loads(reset.data) == {"botId": "helper", "sessionId": "t", "generation": 1}
         assert WatchCursor.decode(reset.id).after_updated_seq == 0
         await says(bot, {"type": "text-start", "id": "2"}, delta("new", "2"))
-        message = await until(stream, "message")
+        while not (message := await until(stream, "message"))["text"]:
+            pass  # it may come before the text has begun
         assert (message["text"], message["generation"]) == ("new", 1)
     async with watching(alice) as stream:
         page = folded(await shown(stream, "r"))
@@ -404,14 +405,18 @@ async def test_all_fifteen_types_but_one_come_from_a_real_thread(
     async with watching(alice) as stream:
         await states(stream)
         await says(bot, BEGIN, delta("x"), control("box_state", state={}), control("state_changed", families=["f"]))
-        await says(bot, control("computer_actions", actions=[{}]), control("message_deleted", entryId="r"))
+        await says(bot, control("computer_actions", actions=[{}]))
+        while not {"message", "box.state", "bot.state.changed", "computer.actions"} <= seen:
+            seen.add((await stream.next()).event)
+        await says(bot, control("message_deleted", entryId="r"))
+        await until(stream, "message.deleted")
         await alice.patch(f"/v1/threads/{thread}", {"title": "T"})
         await alice.delete(f"/v1/threads/{thread}/grants/helper")
         await alice.put(f"/v1/threads/{thread}/grants/helper", {"role": "participant"}, expect=201)
         await bot.append(thread, bot.starts("s"))
         await says(bot, control("session_cleared"), {"type": "error", "errorText": "e"}, run="s")
         await bot.append(thread, bot.finishes("s"))
-        while not {"turn.failed", "reset", "bot.updated", "bot.state.changed", "page.title.changed"} <= seen:
+        while not {"turn.failed", "reset", "bot.updated", "page.title.changed"} <= seen:
             seen.add((await stream.next()).event)
     async with watching(alice, f"sessionId=t&resumeFrom={ahead()}") as stream:
         seen |= {(await stream.next()).event for _ in range(2)}
@@ -421,7 +426,7 @@ async def test_all_fifteen_types_but_one_come_from_a_real_thread(
         await owner.thread(threadId="t")
         async with watching(owner) as stream:
             await until(stream, "heartbeat")
-    assert seen >= {"computer.actions", "box.state", "resync-required", "message.deleted", "entry"}
+    assert seen >= {"resync-required", "connected"}
 
 
 def ahead() -> str:

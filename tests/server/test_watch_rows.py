@@ -9,10 +9,12 @@ import pytest
 from bubble.assembler import BubbleMessage
 from bubble.protocol.jsontext import load_json
 from bubble.protocol.resources import Principal
+from bubble.server.watching.board import BotBoard
 from bubble.server.watching.posting import posted
 from bubble.server.watching.rows import rows_of
-from bubble.server.watching.session import BotSession, Clear
+from bubble.server.watching.session import Aside, BotSession, Clear
 from bubble.server.watching.slices import LAST, Gone, counter_of, seq_behind, seq_of
+from bubble.watch.frames import TurnFailed
 
 BOT = Principal(principal_id="bot", kind="bot", display_name="Bot", created_at="2026-01-01T00:00:00.000Z")
 TEXT = {"type": "text", "text": "hi", "state": "done"}
@@ -132,6 +134,16 @@ def test_a_row_that_somebody_has_not_got_never_gets_a_lower_counter_than_what_th
     # Whoever has got the first row alone, as it was, still gets the two others, which did not change.
     assert min(after["r~2"], after["r~3"]) > before["r~1"]
     assert (after["r~2"], after["r~3"]) >= (before["r~2"], before["r~3"])
+
+
+def test_a_board_that_takes_the_place_of_another_goes_on_counting_what_it_told() -> None:
+    told = [Aside(seq, TurnFailed(agent_id="bot")) for seq in (3, 4)]
+    first = BotBoard(BotSession(BOT, "t"), [], head=4, covers=0, asides=told, tells_from=0)
+    second = BotBoard(BotSession(BOT, "t"), [], head=9, covers=0, asides=told[1:], tells_from=3, after=first)
+    # Whoever was told by the first one has to find out anew what it has not heard.
+    assert first.heard < second.forgotten
+    assert second.heard_by(counter_of(9)) == second.heard
+    assert second.heard_by(counter_of(3)) == second.forgotten
 
 
 @pytest.mark.requirement("WA-76")

@@ -29,7 +29,7 @@ KEPT_ASIDES: Final = 1_000
 class BotBoard:
     """The session as of the event `head`. Whoever is at `covers` or beyond can be served from it.
 
-    Asides are kept of what was told after the event `tells_from`.
+    Asides are kept of what was told after the event `tells_from`. `after` is the board that this one takes the place of.
     """
 
     def __init__(
@@ -41,13 +41,15 @@ class BotBoard:
         covers: int,
         asides: Iterable[Aside] = (),
         tells_from: int,
+        after: BotBoard | None = None,
     ) -> None:
         self.session = session
         self.head = head
         self.covers = covers
         self.tells_from = tells_from
-        self.heard = 0
-        self.forgotten = 0  # the number of the last aside that is not kept any more
+        # The number of the last aside, and of the last that is not kept any more. What the board before this one numbered is forgotten.
+        self.forgotten: int = 0 if after is None else after.heard + 1
+        self.heard = self.forgotten
         self._rows: dict[str, Posted] = {}  # by id, in the order of their counters
         self._asides: deque[Numbered] = deque()
         self._slices: dict[tuple[Place, int | None], Slice | None] = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeAlias
 
@@ -52,6 +53,7 @@ class BotFollowing:
         self._hub = hub
         self._clock = clock
         self._bell = asyncio.Event()
+        self._next_look = 0.0
 
     async def run(self) -> None:
         """Follows until it is cancelled, or cannot go on: then `error` says why."""
@@ -79,7 +81,9 @@ class BotFollowing:
         session = await read_session(self.view.log, self.bot, head=head)
         before = max(0, head - TOLD_EVENTS)
         asides = await past_asides(self.view.log, self.bot, await self.view.log.texts(before + 1, head))
-        board = self.board = BotBoard(session, shown, head=head, covers=covers, asides=asides, tells_from=before)
+        board = self.board = BotBoard(
+            session, shown, head=head, covers=covers, asides=asides, tells_from=before, after=self.board
+        )
         self._ring()
         while True:
             messages = await self._next(following, beyond=board.head)
@@ -94,17 +98,19 @@ class BotFollowing:
             self._ring()
 
     async def _next(self, following: Following, *, beyond: int) -> Board:
+        loop = asyncio.get_running_loop()
         while True:
             self._bell.clear()
+            if loop.time() >= self._next_look:
+                self._next_look = loop.time() + ROSTER_SECONDS
+                await self._look_at_bot()
             if following.error is not None:
                 raise following.error
             if following.board is not None and following.board.head > beyond:
                 return following.board
-            try:
-                async with asyncio.timeout(ROSTER_SECONDS):
+            with suppress(TimeoutError):
+                async with asyncio.timeout_at(self._next_look):
                     await self._bell.wait()
-            except TimeoutError:
-                await self._look_at_bot()
 
     async def _look_at_bot(self) -> None:
         board = self.board
