@@ -49,7 +49,7 @@ class BotBoard:
         self.tells_from = tells_from
         # The number of the last aside, and of the last that is not kept any more. What the board before this one numbered is forgotten.
         self.forgotten: int = 0 if after is None else after.heard + 1
-        self.heard = self.forgotten
+        self.heard: int = self.forgotten
         self._rows: dict[str, Posted] = {}  # by id, in the order of their counters
         self._asides: deque[Numbered] = deque()
         self._slices: dict[tuple[Place, int | None], Slice | None] = {}
