@@ -6,18 +6,23 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
+from bubble.client import BubbleConnection
 from bubble.protocol.events import EncodedEvent, encoded
 from bubble.protocol.sse import SseEvent
+from bubble.server.messages import following
 from bubble.server.watching import slices
 from bubble.server.watching.slices import Slice
 from bubble.store.memory import MemoryStore
 from bubble.watch import WatchDecoder
 from bubble.watch.frames import WatchFrame
 from tests.server.messages.views import THREAD
+from tests.server.serving import serving
 from tests.server.watchers import BOT, Stage, a_stage, folded, with_bot
+from tests.server.world import ADMIN_TOKEN
 
 pytestmark = pytest.mark.anyio
 
@@ -141,6 +146,39 @@ async def test_a_watcher_that_does_not_read_costs_no_memory_and_then_gets_everyt
     assert folded(frozen.events) == folded(reader.events)
     # It was not sent each state that it had not read.
     assert len(frozen.events) - seen < 20
+
+
+@pytest.mark.requirement("WA-88")
+async def test_a_socket_that_is_not_read_gets_the_newest_state_and_not_all_that_it_missed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(following, "LONGEST_REST", 0.0)  # each state is told
+    async with serving() as server, BubbleConnection(server.url, token=ADMIN_TOKEN) as admin:
+        await admin.create_principal(BOT, kind="bot", owner_principal_id="admin")
+        await admin.create_thread(thread_id=THREAD)
+        await admin.put_grant(THREAD, BOT, "participant")
+        token = (await admin.mint_token(BOT)).token
+        reader, writer = await asyncio.open_connection("127.0.0.1", urlsplit(server.url).port, limit=4_096)
+        request = f"GET /v1/bots/{BOT}/events?sessionId={THREAD} HTTP/1.1\r\nHost: x\r\n"
+        writer.write(f"{request}Authorization: Bearer {ADMIN_TOKEN}\r\n\r\n".encode())
+        await reader.readuntil(b"event: entry")
+        states = 0
+        async with BubbleConnection(server.url, token=token) as bot, bot.run(THREAD) as run:
+            while states < 150:
+                await run.text("x" * 2_000)
+                await run.flush()
+                states += 1
+            await run.text("the end")
+        received = 0
+        async with asyncio.timeout(60):
+            tail = b""
+            while b"the end" not in tail:
+                data = await reader.read(65_536)
+                received += len(data)
+                tail = (tail + data)[-65_536:]
+        writer.close()
+    # All states together are more than twenty megabytes. What was on its way already fits into the buffers of sockets.
+    assert received < 10_000_000
 
 
 @pytest.mark.requirement("WA-67")
