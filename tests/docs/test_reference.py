@@ -23,6 +23,7 @@ from bubble.server.messages.following import MessageStatistics
 from bubble.server.metrics import Metrics
 from bubble.server.options import RateOptions, StreamOptions
 from bubble.server.settings import Settings
+from bubble.server.watching.following import WatchStatistics
 from bubble.server.websocket import driver
 from bubble.store.records import StoreStatistics
 from tests.docs.generated import REGIONS
@@ -121,7 +122,8 @@ def test_the_figures_for_prometheus_are_those_that_there_are() -> None:
     store = StoreStatistics(appends=0, refused=0, commits=0, commit_seconds=0.0, largest_batch=0, queued=0)
     hub = HubStatistics(connections=0, subscriptions=0, tails=0, tasks=0, deliveries=0)
     messages = MessageStatistics(followings=0, viewers=0, folded=0)
-    metrics = Metrics(store=lambda: store, hub=lambda: hub, messages=lambda: messages)
+    watches = WatchStatistics(sessions=0, watchers=0)
+    metrics = Metrics(store=lambda: store, hub=lambda: hub, messages=lambda: messages, watches=lambda: watches)
     metrics.request("GET", "/healthz", 200, seconds=0.001)
     metrics.refused("http")
     told = set(re.findall(r"^# TYPE (\w+) (?!gauge).*$|^# TYPE (\w+) gauge$", metrics.text().decode(), re.MULTILINE))

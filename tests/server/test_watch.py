@@ -574,12 +574,17 @@ async def test_a_server_that_stops_says_that_it_is_worth_coming_back(world: Worl
         assert (event.event, json.loads(event.data)) == ("error", {"code": "unavailable"})
 
 
+async def figures(world: World) -> bytes:
+    return (await world.nobody.get("/metrics")).content
+
+
 @pytest.mark.requirement("WA-67")
 async def test_when_the_last_watcher_goes_nothing_is_left(world: World, alice: Person, thread: str) -> None:
     del thread
     tails = Tails(world)
     async with watching(alice) as stream:
         await states(stream)
-        assert world.app.services.watches.statistics().watchers == 1
+        assert b"bubble_bot_watchers 1.0" in await figures(world)
     await tails.are(0)
+    assert b"bubble_bot_watchers 0.0" in await figures(world)
     assert world.app.services.watches.statistics().sessions == 0

@@ -151,7 +151,12 @@ class BubbleApp:
             policy=policy,
             limits=limits,
             clock=self._clock,
-            metrics=Metrics(store=store.statistics, hub=hub.statistics, messages=followings.statistics),
+            metrics=Metrics(
+                store=store.statistics,
+                hub=hub.statistics,
+                messages=followings.statistics,
+                watches=watches.statistics,
+            ),
             rates=RequestRates(rate=settings.rates.requests_per_second, burst=settings.rates.requests_burst),
             tracing=Tracing(),
             browser=browser_rules(settings, port=self._port),

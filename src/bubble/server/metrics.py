@@ -9,6 +9,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 
 from bubble.hub import HubStatistics
 from bubble.server.messages.following import MessageStatistics
+from bubble.server.watching.following import WatchStatistics
 from bubble.store.records import StoreStatistics
 
 __all__ = ["CONTENT_TYPE", "Metrics"]
@@ -28,6 +29,7 @@ class Metrics:
         store: Callable[[], StoreStatistics],
         hub: Callable[[], HubStatistics],
         messages: Callable[[], MessageStatistics],
+        watches: Callable[[], WatchStatistics],
     ) -> None:
         self._registry = CollectorRegistry()
         self._seconds = Histogram(
@@ -46,7 +48,7 @@ class Metrics:
         )
         self._settle: list[Callable[[], None]] = []
         self._of_request: dict[tuple[str, str, int], Callable[[float | None], None]] = {}
-        self._registry.register(_Statistics(store, hub, messages))
+        self._registry.register(_Statistics(store, hub, messages, watches))
 
     def request(self, method: str, route: str, status: int, *, seconds: float | None) -> None:
         """One answered request; `seconds` None where its time says nothing (a stream)."""
@@ -109,10 +111,12 @@ class _Statistics:
         store: Callable[[], StoreStatistics],
         hub: Callable[[], HubStatistics],
         messages: Callable[[], MessageStatistics],
+        watches: Callable[[], WatchStatistics],
     ) -> None:
         self._store = store
         self._hub = hub
         self._messages = messages
+        self._watches = watches
 
     def describe(self) -> Iterable[Metric]:
         """Nothing: the registry need not ask before the store is open."""
@@ -120,7 +124,7 @@ class _Statistics:
 
     def collect(self) -> Iterator[Metric]:
         """The figures now."""
-        store, hub, messages = self._store(), self._hub(), self._messages()
+        store, hub, messages, watches = self._store(), self._hub(), self._messages(), self._watches()
         yield CounterMetricFamily("bubble_appends", "Appends committed", value=store.appends)
         yield CounterMetricFamily("bubble_appends_refused", "Appends refused", value=store.refused)
         yield CounterMetricFamily("bubble_commits", "Commits, each of a group of appends", value=store.commits)
@@ -138,4 +142,6 @@ class _Statistics:
             "bubble_watched_threads", "Threads whose messages somebody watches, per grouping", value=messages.followings
         )
         yield GaugeMetricFamily("bubble_message_viewers", "Open streams of messages", value=messages.viewers)
+        yield GaugeMetricFamily("bubble_watched_bots", "Bots that somebody watches, per thread", value=watches.sessions)
+        yield GaugeMetricFamily("bubble_bot_watchers", "Watchers of bots", value=watches.watchers)
         yield CounterMetricFamily("bubble_events_folded", "Events folded into messages", value=messages.folded)
