@@ -92,6 +92,7 @@ def test_cut_at_any_id_and_resumed_the_sequence_is_the_uninterrupted_one(
         assert placed(whole[: index + 1]) + placed(rest) == placed(whole)
 
 
+@pytest.mark.slow
 @pytest.mark.requirement("WA-69")
 def test_a_history_of_500_rows_with_deletes_resets_and_unavailable_rows_can_be_cut_after_every_id() -> None:
     def row(counter: int) -> Json:
