@@ -9,22 +9,36 @@
         ├── Broken           the stream ended in the middle, or is no A2A stream
         └── Silent           not a byte for as long as the idle limit
 
-The messages never hold a bearer. What an agent says of itself is quoted, shortened.
+Everybody on the thread reads the messages, so they hold no bearer, also where an agent echoes it, and of addresses neither credentials nor
+the query. What an agent says of itself is quoted, shortened.
 """
 
 from __future__ import annotations
+
+import re
+from typing import Final
 
 from bubble.protocol.errors import Unavailable
 
 __all__ = ["AgentFailure", "Broken", "Busy", "CardRefused", "Refused", "Silent", "Unreachable", "quoted"]
 
 _QUOTED = 500
+_SECRETS: Final = (
+    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]+"), r"\1 …"),
+    (re.compile(r"\b(\w+://)[^\s/?#@]+@"), r"\1…@"),
+    (re.compile(r"\b(\w+://[^\s?#]+)\?[^\s#]*[^\s#.,;:!?]"), r"\1?…"),
+)
 
 
 class AgentFailure(Unavailable):
     """The agent could not be made to answer. `begun` tells whether the stream had brought an event before."""
 
     begun = False
+
+    def __init__(self, message: str) -> None:
+        for secret, mask in _SECRETS:
+            message = secret.sub(mask, message)
+        super().__init__(message)
 
 
 class CardRefused(AgentFailure):
