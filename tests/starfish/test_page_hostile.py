@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
@@ -212,4 +213,68 @@ def test_the_policy_stops_even_what_would_get_past_the_sanitiser(server: Server,
     assert page.evaluate("globalThis.hit") is None
     expect(page.locator("#title")).to_be_visible()
     assert any("Content Security Policy" in complaint for complaint in looker.complaints)
+    looker.complaints.clear()
+
+
+HUGE = 12345678901234567890123
+NO_TEXT = {"toString": 1, "valueOf": 1}
+
+
+@pytest.mark.requirement("SF-04")
+@pytest.mark.parametrize("odd", [HUGE, NO_TEXT, [NO_TEXT]], ids=["huge", "no text", "in an array"])
+def test_values_that_are_no_text_lose_no_message_and_no_event(server: Server, look: Look, odd: object) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("No text")
+    ada.say(thread, "before")
+    run_id = ada.begin(
+        thread,
+        {"type": "source-url", "sourceId": "s", "url": "https://x/", "title": odd},
+        {"type": "tool-input-available", "toolCallId": "c", "toolName": "t", "title": odd, "input": odd},
+        {"type": "file", "url": "https://x/", "mediaType": odd},
+        {"type": "data-x", "data": odd},
+        {"type": "constructor", "value": odd},
+    )
+    native = [
+        {"kind": "artifact", "artifactId": odd, "op": "create", "name": odd, "mediaType": odd, "text": "x"},
+        {"kind": "agent_event", "name": odd, "data": odd},
+        {"kind": "x", "type": odd},
+    ]
+    ada.append(
+        thread, *({"type": "message_part", "runId": run_id, "version": "bubble-v1", "part": part} for part in native)
+    )
+    ada.finish(thread, run_id)
+    ada.say(thread, "after")
+    page = look(ada).look_at(thread)
+    expect(page.locator("#log .part.text")).to_have_text(["before", "after"])
+    shown = json.dumps(odd, separators=(",", ":"))
+    expect(page.locator("#log .part.source")).to_have_text(f"Source: {shown}")
+    expect(page.locator("#log .tool-name")).to_have_text(f"{shown} (t)")
+    page.locator("#as-events").click()
+    head = ada.get(f"/v1/threads/{thread}")["headSeq"]
+    expect(page.locator("#event-list li")).to_have_count(head)
+    expect(page.locator("#event-list .event-what", has_text=shown)).to_have_count(1)
+
+
+@pytest.mark.requirement("SF-04")
+def test_what_cannot_be_shown_takes_nothing_else_with_it(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Poison")
+    ada.say(thread, "before")
+    source = {"type": "source-url", "sourceId": "s", "url": "https://x/", "title": "poison"}
+    run_id = ada.begin(thread, source, *spoken("beside"), {"type": "error", "errorText": "poison"})
+    ada.finish(thread, run_id, "failed")
+    ada.say(thread, "after")
+    looker = look(ada)
+    looker.context.add_init_script(
+        """const append = Element.prototype.append;
+        Element.prototype.append = function (...children) {
+          if (children.includes("poison")) throw new Error("poison");
+          append.apply(this, children);
+        };"""
+    )
+    page = looker.look_at(thread)
+    expect(page.locator("#log .part.text")).to_have_text(["before", "beside", "after"])
+    expect(page.locator("#log .part.unknown pre")).to_contain_text('"title": "poison"')
+    assert looker.complaints
+    assert all("poison" in complaint for complaint in looker.complaints)
     looker.complaints.clear()

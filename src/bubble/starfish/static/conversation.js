@@ -1,6 +1,6 @@
 // The messages of the open thread: they come over one stream that resumes, older ones by pages when somebody scrolls up to them.
 import { get, readJson, session, threadPath } from "./api.js";
-import { $, announce, make, setText } from "./dom.js";
+import { $, announce, attempt, make, setText } from "./dom.js";
 import { Log } from "./log.js";
 import { spoken } from "./messages.js";
 import { Stream } from "./stream.js";
@@ -81,8 +81,7 @@ export class Conversation {
     const queue = [...this.queue];
     this.queue.clear();
     for (const [id, message] of queue) {
-      if (message === null) this.log.drop(id);
-      else this.show(message);
+      attempt(() => (message === null ? this.log.drop(id) : this.show(message)));
     }
     if (this.stream?.lastId) this.pageOf = this.stream;
     this.log.stick();

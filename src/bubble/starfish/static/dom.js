@@ -2,10 +2,23 @@
 
 export const $ = (id) => document.getElementById(id);
 
+/** Any JSON value as text: strings as they are, anything else as its JSON. `String` throws for numbers kept as written, and for objects with members like `toString`. */
+export const textOf = (value) => (typeof value === "string" ? value : JSON.stringify(value) ?? "");
+
+/** Does it; what goes wrong is told to developers only, so that what comes after it is done as well. */
+export function attempt(action, otherwise = () => {}) {
+  try {
+    return action();
+  } catch (error) {
+    console.error(error);
+    return otherwise();
+  }
+}
+
 export function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
-  element.append(...children);
+  for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, textOf(value));
+  element.append(...children.map((child) => (child instanceof Node ? child : textOf(child))));
   return element;
 }
 
@@ -31,7 +44,8 @@ export function setHtml(element, html) {
   element.append(...fresh.slice(same));
 }
 
-export function setText(element, text) {
+export function setText(element, value) {
+  const text = textOf(value);
   if (element.textContent !== text) element.textContent = text;
 }
 

@@ -76,7 +76,7 @@ export class Events {
 
   rowOf(event, text) {
     const time = make("time", { datetime: event.createdAt, title: exactTime(event.createdAt) }, event.createdAt.slice(11, 23));
-    const what = event.type === "message_part" ? String(event.part?.type ?? event.part?.kind ?? "") : event.type;
+    const what = event.type === "message_part" ? event.part?.type ?? event.part?.kind ?? "" : event.type;
     const summary = make(
       "summary", {},
       make("span", { class: "seq" }, String(event.seq)), time, make("bdi", { class: "event-what" }, what),

@@ -3,7 +3,7 @@
 // Theory of operation. Messages lie in blocks of up to 40. A block far from what is seen is empty and as high as it was; near it, it has
 // its elements. So the browser holds a few hundred elements however long the thread is, and nothing jumps. While the reader is at the end,
 // the end stays in sight; elsewhere what is read stays where it is.
-import { dayOf, dayText, make } from "./dom.js";
+import { attempt, dayOf, dayText, make } from "./dom.js";
 import { joins, messageElement, showHead, updateMessage } from "./messages.js";
 
 const BLOCK = 40;
@@ -132,18 +132,22 @@ export class Log {
     let before = this.blocks[this.blocks.indexOf(block) - 1]?.entries.at(-1)?.message;
     const children = [];
     for (const entry of block.entries) {
-      const { message } = entry;
-      const { createdAt } = message.metadata.bubble;
-      const isNewDay = !before || dayOf(before.metadata.bubble.createdAt) !== dayOf(createdAt);
-      if (isNewDay) children.push(make("h2", { class: "day" }, dayText(createdAt)));
-      entry.element ??= messageElement(message, this.room);
-      entry.element.classList.toggle("joined", !isNewDay && joins(before, message));
-      children.push(entry.element);
-      before = message;
+      attempt(() => children.push(...this.nodes(entry, before)));
+      before = entry.message;
     }
     settle(block.section, children);
     block.section.style.height = "";
     block.isLive = true;
+  }
+
+  /** An entry's element, after its day if that begins with it. */
+  nodes(entry, before) {
+    const { message } = entry;
+    const { createdAt } = message.metadata.bubble;
+    const isNewDay = !before || dayOf(before.metadata.bubble.createdAt) !== dayOf(createdAt);
+    entry.element ??= messageElement(message, this.room);
+    entry.element.classList.toggle("joined", !isNewDay && joins(before, message));
+    return isNewDay ? [make("h2", { class: "day" }, dayText(createdAt)), entry.element] : [entry.element];
   }
 
   before({ block, message }) {

@@ -1,5 +1,5 @@
 // One message as an element, made once and changed in place.
-import { clone, exactTime, make, setAvatar, setText, timeText } from "./dom.js";
+import { attempt, clone, exactTime, make, setAvatar, setText, timeText } from "./dom.js";
 import { isFact, kindOf, showPart } from "./parts.js";
 
 const TOGETHER = 180_000; // milliseconds
@@ -12,18 +12,22 @@ export function messageElement(message, room) {
   return element;
 }
 
+/** Each piece by itself: one that cannot be shown takes no other with it. */
 export function updateMessage(element, message, room) {
+  attempt(() => showTime(element.querySelector("time"), message));
+  attempt(() => showParts(element.querySelector(".parts"), message, room));
+  if (element.classList.contains("fact-line")) return;
+  attempt(() => showHead(element, message, room));
+  attempt(() => showFoot(element.querySelector(".foot"), message, room));
+}
+
+function showTime(time, message) {
   const about = message.metadata.bubble;
-  const time = element.querySelector("time");
   setText(time, timeText(about.createdAt));
   if (time.dateTime !== about.createdAt) {
     time.dateTime = about.createdAt;
     time.title = exactTime(about.createdAt);
   }
-  showParts(element.querySelector(".parts"), message, room);
-  if (element.classList.contains("fact-line")) return;
-  showHead(element, message, room);
-  showFoot(element.querySelector(".foot"), message, room);
 }
 
 export function showHead(element, message, room) {
@@ -51,7 +55,7 @@ function showParts(container, message, room) {
 function showFoot(foot, message, room) {
   const about = message.metadata.bubble;
   const children = [];
-  if (about.error) children.push(make("p", { class: "problem" }, String(about.error)));
+  if (about.error) children.push(make("p", { class: "problem" }, about.error));
   if (about.status === "finished" && OUTCOMES[about.outcome]) children.push(make("span", { class: `outcome ${about.outcome}` }, OUTCOMES[about.outcome]));
   for (const [emoji, who] of Object.entries(about.reactions ?? {})) {
     children.push(make("span", { class: "reaction", title: who.map(room.nameOf).join(", ") }, make("bdi", {}, emoji), ` ${who.length}`));

@@ -1,5 +1,5 @@
 // The parts of a message, each by its own kind. An unknown kind is shown as its JSON: nothing of a log is hidden.
-import { make, setHtml, setText } from "./dom.js";
+import { attempt, make, setHtml, setText, textOf } from "./dom.js";
 import { isTool, showTool } from "./tools.js";
 
 const PICTURE = /^data:image\/(png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=\s]*$/i;
@@ -8,12 +8,18 @@ const LINK = /^(https?:\/\/|mailto:)/i;
 
 /** What a part becomes. Parts of one kind are changed in place, so that what is open in them stays open. */
 export function kindOf(part) {
+  if (typeof part?.type !== "string") return "unknown";
   if (isTool(part)) return "tool";
   if (part.type.startsWith("source-")) return "source";
-  return { text: "text", reasoning: "reasoning", file: "file", "step-start": "step" }[part.type] ?? FACTS[part.type] ?? (part.type.startsWith("data-") ? "data" : "unknown");
+  return KINDS[part.type] ?? (part.type.startsWith("data-") ? "data" : "unknown");
 }
 
-const FACTS = {
+const KINDS = {
+  __proto__: null, // a type may be `constructor`
+  text: "text",
+  reasoning: "reasoning",
+  file: "file",
+  "step-start": "step",
   "data-bubble-approval": "fact",
   "data-bubble-tool-result": "fact",
   "data-bubble-interrupt": "fact",
@@ -39,10 +45,10 @@ const SHOW = {
     setHtml(details.lastElementChild, part.html ?? "");
   },
   file(element, part) {
-    element.replaceChildren(file(String(part.url ?? ""), part.filename || part.mediaType || "File", part.filename));
+    element.replaceChildren(file(textOf(part.url), part.filename || part.mediaType || "File", part.filename));
   },
   source(element, part) {
-    element.replaceChildren("Source: ", link(String(part.url ?? ""), String(part.title || part.filename || part.url || part.sourceId)));
+    element.replaceChildren("Source: ", link(textOf(part.url), part.title || part.filename || part.url || part.sourceId));
   },
   step() {},
   fact(element, part, message, room) {
@@ -53,14 +59,23 @@ const SHOW = {
   },
   data(element, part) {
     const [name, data] = part.type === "data-bubble-agent-event" ? [part.data?.name, part.data?.data] : [part.type.slice(5), part.data];
-    element.replaceChildren(json(String(name), data));
+    element.replaceChildren(json(name, data));
   },
   unknown(element, part) {
     element.replaceChildren(json(part.type, part));
   },
 };
 
+/** A part that cannot be shown as what it is, is shown as its JSON; the next change of it is tried anew. */
 export function showPart(element, part, message, room) {
+  attempt(() => fill(element, part, message, room), () => {
+    element.className = "part unknown";
+    element.dataset.kind = "failed";
+    element.replaceChildren(json(part?.type ?? "Unknown", part));
+  });
+}
+
+function fill(element, part, message, room) {
   const kind = kindOf(part);
   if (element.dataset.kind !== kind || element.dataset.key !== keyOf(part)) {
     element.replaceChildren();
@@ -71,21 +86,21 @@ export function showPart(element, part, message, room) {
   SHOW[kind](element, part, message, room);
 }
 
-const keyOf = (part) => String(part.toolCallId ?? "");
+const keyOf = (part) => textOf(part.toolCallId);
 
 function factWords(part, message, room) {
   const data = part.data ?? {};
-  const name = (id) => make("bdi", { class: "name" }, room.nameOf(String(id)));
+  const name = (id) => make("bdi", { class: "name" }, room.nameOf(textOf(id)));
   const other = data.byPrincipalId && data.byPrincipalId !== data.principalId ? [" (by ", name(data.byPrincipalId), ")"] : [];
   switch (part.type) {
     case "data-bubble-participant":
       return [name(data.principalId), data.action === "left" ? " left" : " joined", ...other];
     case "data-bubble-title":
-      return [name(data.byPrincipalId), data.title ? " named the thread " : " took the thread's name away", data.title ? make("bdi", { class: "name" }, String(data.title)) : ""];
+      return [name(data.byPrincipalId), data.title ? " named the thread " : " took the thread's name away", data.title ? make("bdi", { class: "name" }, data.title) : ""];
     case "data-bubble-interrupt":
       return [name(data.principalId), " asked to stop"];
     case "data-bubble-approval":
-      return [name(data.principalId), data.approved ? " approved the call" : " rejected the call", data.reason ? ": " : "", data.reason ? make("bdi", {}, String(data.reason)) : ""];
+      return [name(data.principalId), data.approved ? " approved the call" : " rejected the call", data.reason ? ": " : "", data.reason ? make("bdi", {}, data.reason) : ""];
     default:
       return [name(data.principalId ?? message.metadata.bubble.principalId), " answered the call"];
   }
@@ -101,8 +116,8 @@ function artifact(part) {
     content.push(rich);
   } else if (typeof data.text === "string") content.push(make("pre", { tabindex: "0" }, data.text));
   if (data.data !== undefined) content.push(json("Data", data.data));
-  if (data.url) content.push(file(String(data.url), String(data.name || data.url), data.name));
-  return [make("div", { class: "card-head" }, make("bdi", {}, String(data.name || data.artifactId)), make("span", { class: "quiet" }, String(data.mediaType ?? "artifact"))), ...content];
+  if (data.url) content.push(file(textOf(data.url), data.name || data.url, data.name));
+  return [make("div", { class: "card-head" }, make("bdi", {}, data.name || data.artifactId), make("span", { class: "quiet" }, data.mediaType ?? "artifact")), ...content];
 }
 
 function json(name, value) {
@@ -115,7 +130,7 @@ function link(url, label) {
 }
 
 function file(url, label, filename) {
-  if (PICTURE.test(url)) return make("img", { src: url, alt: String(filename ?? "Image") });
-  if (!FILE.test(url)) return link(url, String(label));
-  return make("a", { href: url, download: String(filename || "file") }, make("bdi", {}, String(label)));
+  if (PICTURE.test(url)) return make("img", { src: url, alt: filename ?? "Image" });
+  if (!FILE.test(url)) return link(url, label);
+  return make("a", { href: url, download: filename || "file" }, make("bdi", {}, label));
 }
