@@ -4,6 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 KILLS ?= 1000
+# Most tests wait more than they work, so two processors have work for three.
+WORKERS ?= 3
 PEERS := a2a03 adk
 
 .DEFAULT_GOAL := help
@@ -16,7 +18,7 @@ demo: $(VENV)/.base  ## see it work: a server, two people, a bot that streams, a
 	$(BIN)/bubble demo
 
 test: lint types peers  ## everything that CI checks
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 fast: $(VENV)/.dev  ## the tests that take moments
 	$(BIN)/python -m pytest -m "not slow"
