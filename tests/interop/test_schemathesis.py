@@ -110,7 +110,10 @@ def _lead_somewhere(case: AnyCase, *, chance: random.Random, doomed: Iterator[st
     """Most of the time, names what is there. A stream of a thread that is there would have no end."""
     parameters = case.path_parameters
     operation = case.operation.definition.raw["operationId"]
-    if not parameters or chance.random() < 0.2 or operation in ("streamEvents", "streamMessages", "importThread"):
+    if operation in ("streamEvents", "streamMessages"):
+        parameters["threadId"] = "nowhere"
+        return
+    if not parameters or chance.random() < 0.2 or operation == "importThread":
         return
     if "threadId" in parameters:
         parameters["threadId"] = next(doomed, "t0") if operation == "deleteThread" else chance.choice(THREADS)
