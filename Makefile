@@ -4,7 +4,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 KILLS ?= 1000
-# Most tests wait more than they work, so two processors have work for three.
+# Most tests wait more than they work, so two processors have work for three. All must collect the same tests in the same order, also where
+# a set gives them: hence the hash seed.
 WORKERS ?= 3
 PEERS := a2a03 adk
 
@@ -18,7 +19,7 @@ demo: $(VENV)/.base  ## see it work: a server, two people, a bot that streams, a
 	$(BIN)/bubble demo
 
 test: lint types peers  ## everything that CI checks
-	$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
+	PYTHONHASHSEED=0 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 fast: $(VENV)/.dev  ## the tests that take moments
 	$(BIN)/python -m pytest -m "not slow"
