@@ -79,7 +79,9 @@ def test_every_shape_is_taken_and_written_member_by_member(kind: str) -> None:
 
 
 @pytest.mark.requirement("EV-14", "EV-15", "EV-16", "EV-26", "PR-1-42")
-@pytest.mark.parametrize(("kind", "member"), [(kind, member) for kind, names in OPTIONAL.items() for member in sorted(names)])
+@pytest.mark.parametrize(
+    ("kind", "member"), [(kind, member) for kind, names in OPTIONAL.items() for member in sorted(names)]
+)
 def test_an_optional_member_may_be_left_out_and_is_then_not_written(kind: str, member: str) -> None:
     decoded = decode_event(without(kind, member))
     assert member not in json.loads(decoded.text)
