@@ -17,6 +17,7 @@ from bubble.client import Backoff, BubbleConnection
 from tests.amphibian.logs import ME
 from tests.amphibian.world import Thread
 from tests.faults.processes import ServerProcess
+from tests.faults.signals import send_signal
 
 __all__ = ["ATTENDING", "BotProcess", "Scene", "scene"]
 
@@ -75,8 +76,7 @@ class BotProcess:
     async def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Ends it with a signal; the exit code."""
         assert self._process is not None
-        if self._process.returncode is None:
-            self._process.send_signal(how)
+        send_signal(self._process, how)
         return await self.ended()
 
     def _stderr(self) -> asyncio.StreamReader:

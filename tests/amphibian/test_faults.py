@@ -17,6 +17,7 @@ import pytest
 from tests.amphibian.logs import ME, interrupt
 from tests.amphibian.processes import ATTENDING, BOT, PATIENCE, BotProcess, Scene, scene, write
 from tests.amphibian.world import text_of
+from tests.faults.signals import send_signal
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -123,10 +124,10 @@ async def test_a_second_signal_ends_it_at_once(here: Scene) -> None:
     await begins(here, "stay")
     await here.server.stop(signal.SIGKILL)
     assert bot._process is not None
-    bot._process.send_signal(signal.SIGINT)
+    send_signal(bot._process, signal.SIGINT)
     async with asyncio.timeout(5):
         while bot._process.returncode is None:
-            bot._process.send_signal(signal.SIGINT)
+            send_signal(bot._process, signal.SIGINT)
             await asyncio.sleep(0)
         assert await bot.ended() == 128 + signal.SIGINT
 

@@ -14,6 +14,8 @@ from contextlib import asynccontextmanager
 
 from websockets.asyncio.client import ClientConnection, connect
 
+from tests.faults.signals import send_signal
+
 __all__ = ["NAMES", "Tab", "chromium", "opened_tab"]
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -108,8 +110,7 @@ async def opened_tab() -> AsyncIterator[Tab]:
             async with connect(address, max_size=None, proxy=None) as devtools:
                 yield await _tab(devtools)
         finally:
-            if process.returncode is None:
-                process.terminate()
+            send_signal(process)
             await process.wait()
         await drained
 

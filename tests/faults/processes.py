@@ -15,6 +15,7 @@ from pathlib import Path
 import anyio
 
 from tests.docs.ports import free_ports
+from tests.faults.signals import send_signal
 
 __all__ = ["ServerProcess"]
 
@@ -56,8 +57,7 @@ class ServerProcess:
     async def stop(self, how: signal.Signals = signal.SIGTERM) -> int:
         """Ends it with a signal; its exit code."""
         assert self._process is not None
-        if self._process.returncode is None:
-            self._process.send_signal(how)
+        send_signal(self._process, how)
         with anyio.fail_after(PATIENCE):
             await self._process.communicate()
         assert self._process.returncode is not None

@@ -7,12 +7,15 @@ import itertools
 import json
 import re
 import shutil
+import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
+
+from tests.faults.signals import send_signal
 
 __all__ = ["Tab", "a_tab", "find_chromium"]
 
@@ -106,7 +109,7 @@ async def a_tab(chromium: str, profile: Path) -> AsyncIterator[Tab]:
             listening.cancel()
             await asyncio.wait([listening])
     finally:
-        browser.kill()
+        send_signal(browser, signal.SIGKILL)
         await browser.wait()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from bubble.server.routes import OPERATIONS
+from tests.faults.signals import send_signal
 from tests.interop.browser import Tab, a_tab, find_chromium
 
 CHROMIUM = find_chromium()
@@ -34,7 +35,7 @@ async def server() -> AsyncIterator[dict[str, str]]:
     async with asyncio.timeout(30):
         started: dict[str, str] = json.loads(await process.stdout.readline())
     yield started
-    process.terminate()
+    send_signal(process)
     await process.wait()
 
 

@@ -17,6 +17,7 @@ from bubble.client import BubbleConnection
 from tests.docs.chromium import Tab, chromium, opened_tab
 from tests.docs.markdown import ROOT
 from tests.docs.ports import free_ports
+from tests.faults.signals import send_signal
 from tests.interop.watch_stage import Stage, a_stage
 from tests.server.serving import a_child
 from tests.server.world import ADMIN_TOKEN
@@ -114,7 +115,7 @@ async def public_site(port: int, directory: Path) -> AsyncIterator[None]:
     try:
         yield
     finally:
-        process.terminate()
+        send_signal(process)
         await process.wait()
 
 

@@ -17,6 +17,7 @@ from httpx2 import EventSource, ServerSentEvent
 from bubble.client import BubbleConnection
 from bubble.protocol.sse import KEEP_ALIVE, SseDecoder, SseEvent
 from bubble.watch import RecordedSource, bot_events_sse, watch_bot
+from tests.faults.signals import send_signal
 from tests.interop.nginx import running_site
 from tests.interop.watch_stage import a_stage
 from tests.server.serving import BEARER, serving
@@ -65,8 +66,7 @@ async def curl(url: str, token: str, *options: str) -> AsyncIterator[Curl]:
     try:
         yield Curl(process)
     finally:
-        if process.returncode is None:
-            process.kill()
+        send_signal(process)
         await process.communicate()
 
 

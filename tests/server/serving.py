@@ -16,6 +16,7 @@ import httpx2
 
 from bubble.server.running import Started, serve
 from bubble.server.settings import Settings
+from tests.faults.signals import send_signal
 from tests.server.world import ADMIN_TOKEN
 
 __all__ = ["BEARER", "Child", "a_child", "parsed", "serving", "talk"]
@@ -57,7 +58,7 @@ class Child:
 
     async def stop(self, number: int = signal.SIGTERM) -> int:
         """Sends the signal; the exit code, which must come within 10 s."""
-        self.process.send_signal(number)
+        send_signal(self.process, number)
         async with asyncio.timeout(10):
             return await self.process.wait()
 
@@ -77,9 +78,8 @@ async def a_child(**settings: object) -> AsyncIterator[Child]:
             line = json.loads(await process.stdout.readline())
         yield Child(process=process, url=line["url"], token=line["token"] or ADMIN_TOKEN)
     finally:
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        send_signal(process, signal.SIGKILL)
+        await process.wait()
 
 
 async def talk(port: int, *pieces: bytes) -> bytes:

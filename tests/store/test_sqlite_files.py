@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +16,7 @@ from bubble.protocol.errors import Conflict, Unavailable
 from bubble.store.sqlite import SqliteStore, backup_file, check_file, migrations
 from bubble.store.sqlite.migrations import Migration, known_migrations
 from bubble.testing.store_suite.base import a_start, patience
+from tests.faults.signals import send_signal
 
 pytestmark = pytest.mark.anyio
 
@@ -74,7 +76,7 @@ async def test_another_process_is_kept_out_until_the_first_is_gone_however_it_we
         with pytest.raises(Conflict):
             await SqliteStore.open(path)
     finally:
-        holder.kill()
+        send_signal(holder, signal.SIGKILL)
         await holder.wait()
     async with await SqliteStore.open(path) as store:
         assert await store.check() == []
