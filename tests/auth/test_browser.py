@@ -104,6 +104,13 @@ def test_reading_needs_neither(method: str) -> None:
     TLS.require_own_page(method, cookie=COOKIE, origin=None, csrf=None)
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS"])
+def test_a_page_that_says_whose_it_is_reads_for_nobody_else(method: str) -> None:
+    TLS.require_own_page(method, cookie=COOKIE, origin=None, csrf=csrf_token(COOKIE))
+    with pytest.raises(Forbidden, match="X-Bubble-CSRF"):
+        TLS.require_own_page(method, cookie=COOKIE, origin=None, csrf=csrf_token(COOKIE + "1"))
+
+
 @pytest.mark.parametrize("origin", FOREIGN)
 def test_an_upgrade_by_cookie_needs_the_pages_origin(origin: str | None) -> None:
     with pytest.raises(Forbidden):

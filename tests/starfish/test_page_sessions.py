@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.starfish.conftest import Look
-from tests.starfish.stage import CHILD, Account, Server
+from tests.starfish.stage import CHILD, Account, Looker, Server
 
 pytestmark = pytest.mark.slow
 
@@ -84,6 +84,156 @@ def test_a_revoked_session_ends_at_the_login_that_says_so(server: Server, look: 
     expect(page).to_have_url(re.compile("/login"))
     expect(page.get_by_role("alert")).to_have_text("Your session has ended. Log in again.")
     assert "Revoked" not in page.content()
+
+
+@pytest.mark.requirement("SF-31")
+def test_a_logout_in_one_tab_is_one_in_all_tabs_also_in_those_that_slept(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Several tabs")
+    looker = look(ada)
+    one = looker.look_at(thread)
+    other, asleep = (looker.look_at(thread, looker.context.new_page()) for _ in range(2))
+    for page in (one, other, asleep):
+        page.get_by_label("Message", exact=True).fill("a draft")
+        assert page.evaluate("sessionStorage.length") == 1
+    asleep.goto("about:blank")
+    one.get_by_role("button", name="Log out").click()
+    expect(other).to_have_url(f"{server.url}/login")
+    expect(other.locator("#problem")).to_have_text("")
+    asleep.goto(f"{server.url}/?thread={thread}")
+    for page in (one, other, asleep):
+        expect(page.get_by_label("Your token")).to_be_visible()
+        assert page.evaluate("sessionStorage.length") == 0
+    # Nor is there anything for who logs in now, or goes back.
+    other.get_by_label("Your token").fill(ada.token)
+    other.get_by_role("button", name="Log in").click()
+    expect(other.locator("#title")).to_have_text("Several tabs")
+    expect(other.get_by_label("Message", exact=True)).to_have_value("")
+
+
+@pytest.mark.requirement("SF-31")
+def test_what_belongs_to_another_application_of_the_same_origin_outlives_a_logout(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    page = look(ada).look_at(ada.thread("Mounted"))
+    page.evaluate("sessionStorage.setItem('theirs', '1')")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Your token")).to_be_visible()
+    assert page.evaluate("({...sessionStorage})") == {"theirs": "1"}
+
+
+def log_in_elsewhere(looker: Looker, account: Account) -> None:
+    """In another tab of the same browser."""
+    Looker(looker.context, account).log_in().close()
+
+
+@pytest.mark.requirement("SF-36")
+def test_a_tab_is_told_that_somebody_else_is_logged_in_now_and_keeps_its_draft(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Whose tab", grace)
+    looker = look(ada)
+    page = looker.look_at(thread)
+    box = page.get_by_label("Message", exact=True)
+    box.fill("Ada's words")
+    sent: list[str] = []
+    log_in_elsewhere(looker, grace)
+    notice = page.locator("#replaced")
+    expect(notice).to_contain_text("You are now signed in as Grace in this browser.")
+    expect(page.locator("#me")).to_have_text("Ada")
+    page.on("request", lambda request: sent.append(request.url))
+    box.press("Enter")
+    page.get_by_role("button", name="Rename").click()
+    page.locator("#ask").get_by_role("button", name="Rename").click()
+    expect(page.locator("#ask .problem")).to_have_text("You are now signed in as Grace in this browser.")
+    page.keyboard.press("Escape")
+    expect(box).to_have_value("Ada's words")
+    expect(page.locator("#outbox li")).to_have_count(0)
+    assert sent == []
+    notice.get_by_role("button", name="Reload").click()
+    expect(page.locator("#me")).to_have_text("Grace")
+    expect(box).to_have_value("")
+    expect(notice).to_be_hidden()
+    # What Ada wrote comes back with her.
+    log_in_elsewhere(looker, ada)
+    notice.get_by_role("button", name="Reload").click()
+    expect(box).to_have_value("Ada's words")
+    assert [event["type"] for event in ada.get(f"/v1/threads/{thread}/events")["events"]] == ["participant_joined"] * 2
+
+
+def log_in_unheard(looker: Looker, account: Account) -> None:
+    """As by another page of this origin, which tells no tab."""
+    answer = looker.context.request.post(f"{account.url}/v1/sessions", data={"token": account.token})
+    assert answer.status == 201
+
+
+@pytest.mark.requirement("SF-36")
+@pytest.mark.parametrize("act", ["look", "send", "stream"])
+def test_a_tab_that_was_not_told_notices_with_whatever_it_asks_next(server: Server, look: Look, act: str) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Unheard", grace)
+    grace.thread("For Grace alone")
+    looker = look(ada)
+    page = looker.log_in()
+    page.clock.install()
+    looker.look_at(thread, page)
+    expect(page.locator(".fact-line")).to_have_count(2)
+    page.clock.pause_at(page.evaluate("Date.now() + 1000"))
+    log_in_unheard(looker, grace)
+    if act == "look":
+        page.clock.run_for(6_000)
+    elif act == "send":
+        page.get_by_label("Message", exact=True).fill("Ada's words")
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(page.locator("#outbox li")).to_contain_text("Not sent. You are now signed in as Grace in this browser.")
+        page.locator("#outbox").get_by_role("button", name="Retry").click()
+    else:
+        for asked in ("**/v1/threads?**", "**/runs?**"):
+            page.route(asked, lambda route: route.abort())
+        page.clock.run_for(41_000)
+    expect(page.locator("#replaced")).to_contain_text("You are now signed in as Grace in this browser.")
+    expect(page.locator("#connection")).to_be_hidden()
+    expect(page.get_by_text("For Grace alone")).to_have_count(0)
+    expect(page.locator(".fact-line")).to_have_count(2)
+    assert len(ada.get(f"/v1/threads/{thread}/events")["events"]) == 2
+
+
+@pytest.mark.requirement("SF-36")
+def test_who_logs_in_again_as_oneself_goes_on_in_every_tab(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Again")
+    looker = look(ada)
+    page = looker.look_at(thread)
+    for number, log_in in enumerate((log_in_elsewhere, log_in_unheard), 1):
+        log_in(looker, ada)
+        page.get_by_label("Message", exact=True).fill(f"Sent {number}")
+        page.get_by_role("button", name="Send", exact=True).click()
+        expect(page.locator(".message .rich")).to_have_count(number)
+        expect(page.locator("#outbox li")).to_have_count(0)
+    expect(page.locator("#replaced")).to_be_hidden()
+
+
+@pytest.mark.requirement("SF-21")
+def test_what_is_on_its_way_when_another_thread_is_opened_is_not_called_unsent(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    one, _ = ada.thread("One"), ada.thread("Other")
+    page = look(ada).look_at(one)
+    held: list[Route] = []
+    page.route("**/events:batch", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks what it is given
+    page.get_by_label("Message", exact=True).fill("On its way")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator("#outbox li")).to_contain_text("Sending")
+    page.get_by_role("link", name="Other").click()
+    expect(page.locator("#title")).to_have_text("Other")
+    page.go_back()
+    expect(page.locator("#outbox li")).to_contain_text("Sending")
+    page.go_forward()
+    expect(page.locator("#title")).to_have_text("Other")
+    with page.expect_response("**/events:batch"):
+        held[0].continue_()
+    # What this tab keeps says the same as what it shows.
+    page.wait_for_function("() => !Object.keys(sessionStorage).some((key) => key.includes('outbox'))")
+    page.go_back()
+    expect(page.locator(".message .rich")).to_have_text("On its way")
+    expect(page.locator("#outbox li")).to_have_count(0)
 
 
 @pytest.mark.requirement("SF-32")

@@ -88,9 +88,20 @@ class BrowserRules:
             raise Forbidden("A request by cookie must come from the page of this server (Origin).")
 
     def require_own_page(self, method: str, *, cookie: str, origin: str | None, csrf: str | None) -> None:
-        """Raises `Forbidden` for a request by cookie with an unsafe method, unless `Origin` and `X-Bubble-CSRF` are right."""
+        """Raises `Forbidden` for a request by cookie with an unsafe method, unless `Origin` and `X-Bubble-CSRF` are right.
+
+        A safe one needs neither. With `X-Bubble-CSRF` it says whose page it comes from, and is refused where that is another session's.
+        """
         if method in _SAFE_METHODS:
+            if csrf is not None and not _is_of(csrf, cookie):
+                raise Forbidden(
+                    f"The `{CSRF_HEADER}` of this request is not its session's: another one began in this browser."
+                )
             return
         self.require_origin(origin)
-        if csrf is None or not hmac.compare_digest(csrf.encode("utf-8", "replace"), csrf_token(cookie).encode()):
+        if csrf is None or not _is_of(csrf, cookie):
             raise Forbidden(f"A request by cookie with method {method} must carry the session's `{CSRF_HEADER}`.")
+
+
+def _is_of(csrf: str, cookie: str) -> bool:
+    return hmac.compare_digest(csrf.encode("utf-8", "replace"), csrf_token(cookie).encode())

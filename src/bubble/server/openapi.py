@@ -89,7 +89,8 @@ _SECURITY: Final[Schemas] = {
         "type": "apiKey",
         "in": "header",
         "name": CSRF_HEADER,
-        "description": "The session's `csrfToken`; unsafe methods by cookie need it, and the page's `Origin`.",
+        "description": "The session's `csrfToken`; unsafe methods by cookie need it, and the page's `Origin`. A read that carries "
+        "another session's is refused.",
     },
 }
 

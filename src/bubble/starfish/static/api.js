@@ -1,4 +1,7 @@
 // The server's HTTP routes, as this page calls them: by the session's cookie, with its CSRF token.
+//
+// The cookie belongs to the browser, not to the tab: another tab may log in as somebody else. So reads carry the token too, and the server
+// answers 403 to whatever comes with another session's. Then it is looked who is logged in now: nothing is done or read as somebody else.
 
 /** What went wrong, in words for people. `status` is 0 where no answer came. */
 export class Problem extends Error {
@@ -10,27 +13,56 @@ export class Problem extends Error {
   }
 }
 
-/** Who is logged in, and what to do when the session ends. */
-export const session = { me: null, ended: () => {} };
+/** Who is logged in; `other` is who is so instead, since then. What to do when the session ends, and when it is somebody else's. */
+export const session = { me: null, other: null, ended: () => {}, replaced: () => {} };
+
+/** What shows that a request is of this page and of its session. */
+export const credentials = () => (session.me?.csrfToken ? { "X-Bubble-CSRF": session.me.csrfToken } : {});
+
+export const replacedText = () => `You are now signed in as ${session.other.displayName} in this browser.`;
 
 export async function call(method, path, { body, text, key } = {}) {
   const headers = {};
   const sent = text ?? (body === undefined ? undefined : JSON.stringify(body));
   if (sent !== undefined) headers["Content-Type"] = "application/json";
-  if (method !== "GET") headers["X-Bubble-CSRF"] = session.me?.csrfToken ?? "";
   if (key) headers["Idempotency-Key"] = key;
-  let answer;
+  let { answer, said } = await ask(method, path, headers, sent);
+  if (answer.status === 403 && (await isRenewed())) ({ answer, said } = await ask(method, path, headers, sent));
+  if (answer.status === 204) return null;
+  if (answer.ok) return readJson(said);
+  if (answer.status === 401) session.ended();
+  if (session.other) throw replaced();
+  throw problemOf(answer.status, said);
+}
+
+async function ask(method, path, headers, body) {
+  if (session.other) throw replaced();
   try {
-    answer = await fetch(path, { method, headers, body: sent, cache: "no-store" });
+    const answer = await fetch(path, { method, headers: { ...headers, ...credentials() }, body, cache: "no-store" });
+    return { answer, said: await answer.text() };
   } catch {
     throw new Problem("The server cannot be reached.");
   }
-  if (answer.status === 204) return null;
-  const said = await answer.text().catch(() => "");
-  if (answer.ok) return readJson(said);
-  if (answer.status === 401) session.ended();
-  throw problemOf(answer.status, said);
 }
+
+/** Looks who is logged in. Whether it is who it was, in another session: then what was refused may be asked again. */
+export async function isRenewed() {
+  if (!session.me || session.other) return false;
+  const answer = await fetch("v1/whoami", { cache: "no-store" }).catch(() => null);
+  if (answer?.status === 401) session.ended();
+  const now = answer?.ok ? await answer.json().catch(() => null) : null;
+  if (!now || session.other) return false;
+  if (now.principalId === session.me.principalId) {
+    const isNew = now.csrfToken !== session.me.csrfToken;
+    session.me = now;
+    return isNew;
+  }
+  session.other = now;
+  session.replaced();
+  return false;
+}
+
+const replaced = () => new Problem(replacedText(), { status: 403, code: "replaced" });
 
 function problemOf(status, said) {
   try {

@@ -2,20 +2,22 @@
 // so that it is in the log once, whatever became of the first attempt.
 import { call, randomId, session, threadPath } from "./api.js";
 import { $, make, setText } from "./dom.js";
+import { read, write } from "./tabs.js";
 
 const PIECE = 100_000; // characters of one event; an event may have a megabyte
 
-const draftKey = (threadId) => `bubble:draft:${session.me.principalId}:${threadId}`;
-const outboxKey = (threadId) => `bubble:outbox:${session.me.principalId}:${threadId}`;
+const draftOf = (threadId) => `draft:${session.me.principalId}:${threadId}`;
+const outboxOf = (threadId) => `outbox:${session.me.principalId}:${threadId}`;
 
 export class Composer {
-  constructor({ onSend }) {
+  /** `onSend()` when something is on its way; `onStopped()` when nothing can be sent any more, and it stays in the field. */
+  constructor({ onSend, onStopped }) {
     this.form = $("composer");
     this.field = $("text");
     this.list = $("outbox");
-    this.onSend = onSend;
+    this.on = { send: onSend, stopped: onStopped };
     this.threadId = null;
-    this.sent = [];
+    this.outboxes = new Map(); // thread → what was sent there and has not arrived
     this.line = Promise.resolve();
     this.field.addEventListener("input", () => this.typed());
     this.field.addEventListener("keydown", (event) => {
@@ -32,14 +34,14 @@ export class Composer {
   /** Another thread: its draft, and what of it is still to be sent. */
   open(threadId) {
     this.threadId = threadId;
-    this.field.value = read(draftKey(threadId)) ?? "";
-    this.sent = JSON.parse(read(outboxKey(threadId)) ?? "[]").map((one) => ({ ...one, state: "failed", why: one.why ?? "This page was left before it was sent." }));
+    this.field.value = read(draftOf(threadId)) ?? "";
+    this.outboxes.set(threadId, this.outboxes.get(threadId)?.filter(({ state }) => state !== "sent") ?? left(threadId));
     this.grow();
     this.show();
   }
 
   typed() {
-    write(draftKey(this.threadId), this.field.value);
+    write(draftOf(this.threadId), this.field.value);
     this.grow();
   }
 
@@ -51,19 +53,23 @@ export class Composer {
   submit() {
     const text = this.field.value;
     if (!text.trim()) return;
+    if (session.other) {
+      this.on.stopped();
+      return;
+    }
     this.field.value = "";
     this.typed();
     const one = { id: randomId(), threadId: this.threadId, text, body: "", state: "sending", why: "" };
     one.body = JSON.stringify({ events: eventsOf(one.id, text) });
-    this.sent.push(one);
-    this.onSend();
+    this.outboxes.get(one.threadId).push(one);
+    this.on.send();
     void this.send(one);
   }
 
   /** One after the other, so that messages are in the thread in the order in which they were sent. */
   async send(one) {
     one.state = "sending";
-    this.keep();
+    this.keep(one.threadId);
     const before = this.line;
     this.line = this.post(one, before);
     await this.line;
@@ -78,27 +84,26 @@ export class Composer {
       one.state = "failed";
       one.why = error.message;
     }
-    this.keep();
+    this.keep(one.threadId);
   }
 
-  /** The message is in the thread, so it is not here any more. */
+  /** The message is in the open thread, so it is not here any more. */
   arrived(id) {
-    if (this.sent.some((one) => one.id === id)) this.discard(id);
+    if (this.outboxes.get(this.threadId).some((one) => one.id === id)) this.discard(id);
   }
 
   discard(id) {
-    this.sent = this.sent.filter((one) => one.id !== id);
-    this.keep();
+    this.outboxes.set(this.threadId, this.outboxes.get(this.threadId).filter((one) => one.id !== id));
+    this.keep(this.threadId);
   }
 
-  keep() {
-    const open = this.sent.filter(({ state, threadId }) => state !== "sent" && threadId === this.threadId);
-    write(outboxKey(this.threadId), open.length ? JSON.stringify(open) : "");
-    this.show();
+  keep(threadId) {
+    write(outboxOf(threadId), this.outboxes.get(threadId).filter(({ state }) => state !== "sent"));
+    if (threadId === this.threadId) this.show();
   }
 
   show() {
-    this.list.replaceChildren(...this.sent.filter((one) => one.threadId === this.threadId).map((one) => this.item(one)));
+    this.list.replaceChildren(...this.outboxes.get(this.threadId).map((one) => this.item(one)));
   }
 
   item(one) {
@@ -108,6 +113,11 @@ export class Composer {
     if (one.state === "failed") item.append(button("Retry", () => this.send(one)), button("Discard", () => this.discard(one.id)));
     return item;
   }
+}
+
+/** What this tab kept of an earlier page. */
+function left(threadId) {
+  return (read(outboxOf(threadId)) ?? []).map((one) => ({ ...one, state: "failed", why: one.why || "This page was left before it was sent." }));
 }
 
 function button(text, action) {
@@ -132,22 +142,4 @@ function pieces(text) {
   const found = [];
   for (let at = 0; at < text.length; at += PIECE) found.push(text.slice(at, at + PIECE));
   return found;
-}
-
-// Storage may be switched off, or full: then drafts live as long as the page.
-function read(key) {
-  try {
-    return sessionStorage.getItem(key);
-  } catch {
-    return null;
-  }
-}
-
-function write(key, value) {
-  try {
-    if (value) sessionStorage.setItem(key, value);
-    else sessionStorage.removeItem(key);
-  } catch {
-    // see above
-  }
 }

@@ -36,8 +36,13 @@ export class Conversation {
     });
   }
 
-  close() {
+  /** What is here stays, and nothing more comes. */
+  stop() {
     this.stream?.close();
+  }
+
+  close() {
+    this.stop();
     this.stream = null;
     this.threadId = null;
     this.queue.clear();

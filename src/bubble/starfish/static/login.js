@@ -1,4 +1,5 @@
 // Posts the code of the login link, or a token. A link logs in by itself, unless this browser is logged in already: then a person decides.
+import { read, tellLogin, write } from "./tabs.js";
 
 const form = document.getElementById("form");
 const token = document.getElementById("token");
@@ -13,13 +14,9 @@ history.replaceState(null, "", location.pathname);
 
 /** Whether the page has sent us here because the session had ended. */
 function takeNotice() {
-  try {
-    const ended = sessionStorage.getItem("bubble:ended");
-    sessionStorage.removeItem("bubble:ended");
-    return ended !== null;
-  } catch {
-    return false;
-  }
+  const isEnded = read("ended") !== null;
+  write("ended", null);
+  return isEnded;
 }
 
 function offer() {
@@ -46,6 +43,7 @@ async function logIn() {
       body: JSON.stringify(code ? { code } : { token: token.value.trim() }),
     });
     if (answer.ok) {
+      tellLogin();
       location.replace(thread ? `./?${new URLSearchParams({ thread })}` : "./");
       return;
     }

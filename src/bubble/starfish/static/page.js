@@ -1,11 +1,12 @@
 // The page: who is logged in, which thread is open, how the connection is. The rest is in the modules beside this one.
-import { get, remove, session, threadPath } from "./api.js";
+import { get, isRenewed, remove, replacedText, session, threadPath } from "./api.js";
 import { Bots } from "./bots.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
-import { $, make, setText } from "./dom.js";
+import { $, announce, make, setText } from "./dom.js";
 import { Events } from "./events.js";
 import { People } from "./people.js";
+import { isLoggedOut, onLogin, onLogout, tellLogout, forget, write } from "./tabs.js";
 import { Threads, titleOf } from "./threads.js";
 
 const RUNS_EVERY = 4_000;
@@ -16,15 +17,48 @@ let thread = null;
 let isLeaving = false;
 let view = "messages";
 
+// Who is logged in
+
+/** The session has ended by itself: what was written is kept for who logs in again. */
 function toLogin() {
   if (isLeaving) return;
-  try {
-    sessionStorage.setItem("bubble:ended", "");
-  } catch {
-    // without storage the login is as good, only less explained
-  }
-  location.replace(thread ? `login?${new URLSearchParams({ thread: thread.threadId })}` : "login");
+  if (isLoggedOut()) return leave();
+  write("ended", true);
+  toLoginAtOnce();
 }
+
+function toLoginAtOnce() {
+  const threadId = new URLSearchParams(location.search).get("thread");
+  location.replace(threadId ? `login?${new URLSearchParams({ thread: threadId })}` : "login");
+}
+
+/** Somebody has logged out, here or in another tab: nothing is left of it, not even for who goes back. */
+function leave() {
+  isLeaving = true;
+  forget();
+  close();
+  $("app").hidden = true;
+  location.replace("login");
+}
+
+/** Somebody else is logged in now. What is on the screen stays, and nothing is asked or sent any more. */
+function replaced() {
+  conversation.stop();
+  events.close();
+  clearTimeout(telling);
+  tell("");
+  $("ask").close();
+  $("bots").close();
+  setText($("replaced-text"), replacedText());
+  $("replaced").hidden = false;
+  announce(replacedText());
+}
+
+$("reload").addEventListener("click", () => location.reload());
+onLogin(() => void isRenewed());
+onLogout(leave);
+// A page that the browser kept to go back to begins anew: much may have happened since.
+addEventListener("pageshow", ({ persisted }) => { if (persisted) location.reload(); });
 
 // Names
 
@@ -75,7 +109,7 @@ const people = new People({
   onRuns: () => showRunning(),
 });
 
-const composer = new Composer({ onSend: () => conversation.log.toEnd() });
+const composer = new Composer({ onSend: () => conversation.log.toEnd(), onStopped: () => announce(replacedText()) });
 
 const threads = new Threads({ onOpen: (threadId) => go({ threadId }) });
 
@@ -139,7 +173,7 @@ let telling = 0;
 function connectionState(state) {
   $("app").dataset.connection = state;
   clearTimeout(telling);
-  if (state === "open") return tell("");
+  if (state === "open" || session.other) return tell("");
   telling = setTimeout(() => tell(navigator.onLine === false ? "You are offline. What you write is kept." : "The connection was lost. Trying again …"), 600);
 }
 
@@ -149,6 +183,7 @@ function tell(text) {
 }
 
 function refused(status) {
+  if (session.other) return;
   if (status === 401) return toLogin();
   gone(status === 404 ? "You have no access to this thread" : "The thread cannot be shown");
 }
@@ -289,12 +324,12 @@ $("log-out").addEventListener("click", async () => {
   } catch (error) {
     if (error.status !== 401) {
       isLeaving = false;
-      tell(`You are still logged in. ${error.message}`);
+      if (!session.other) tell(`You are still logged in. ${error.message}`);
       return;
     }
   }
-  sessionStorage.clear();
-  location.replace("login");
+  tellLogout();
+  leave();
 });
 
 addEventListener("popstate", () => void arrive());
@@ -303,6 +338,7 @@ addEventListener("popstate", () => void arrive());
 
 async function begin() {
   session.ended = toLoginAtOnce;
+  session.replaced = replaced;
   for (;;) {
     try {
       session.me = await get("v1/whoami");
@@ -328,11 +364,6 @@ async function begin() {
     setText($("welcome-text"), "Begin a thread, and invite people and agents to it.");
   }
   await arrive();
-}
-
-function toLoginAtOnce() {
-  const threadId = new URLSearchParams(location.search).get("thread");
-  location.replace(threadId ? `login?${new URLSearchParams({ thread: threadId })}` : "login");
 }
 
 await begin();

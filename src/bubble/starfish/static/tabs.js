@@ -1,0 +1,77 @@
+// The tabs of one browser have one session between them. They tell each other when somebody logs in or out, and what a tab keeps of what
+// was written ends with the logout, in whichever tab that was.
+//
+// A tab that sleeps hears nothing, and the browser may bring it back much later with what it had kept. So a logout leaves a mark that all
+// tabs see, and what was kept under another mark counts for nothing.
+
+const LOGIN = "bubble:login";
+const LOGOUT = "bubble:logout";
+const KEPT = "bubble:kept:";
+
+// Storage may be switched off, or full: then things are kept as long as the page lives, and the server says what other tabs did.
+function attempt(action) {
+  try {
+    return action();
+  } catch {
+    return null;
+  }
+}
+
+const readMark = () => attempt(() => localStorage.getItem(LOGOUT)) ?? "";
+let mark = readMark();
+
+/** Tells the other tabs that who is logged in may be another now. */
+export function tellLogin() {
+  attempt(() => localStorage.setItem(LOGIN, newMark()));
+}
+
+/** Forgets what this tab keeps, and has the others forget and leave. */
+export function tellLogout() {
+  mark = newMark();
+  attempt(() => localStorage.setItem(LOGOUT, mark));
+  forget();
+}
+
+/** Whether somebody logged out since this page began. */
+export const isLoggedOut = () => readMark() !== mark;
+
+export function onLogin(action) {
+  addEventListener("storage", ({ key }) => { if (key === LOGIN) action(); });
+}
+
+/** `action` when somebody has logged out in another tab; a tab that slept meanwhile learns it when it is looked at. */
+export function onLogout(action) {
+  const look = () => { if (isLoggedOut()) action(); };
+  addEventListener("storage", look);
+  document.addEventListener("visibilitychange", look);
+}
+
+/** What this tab keeps under the name, over a reload too; null if nothing. */
+export function read(name) {
+  const text = attempt(() => sessionStorage.getItem(KEPT + name));
+  const kept = text && attempt(() => JSON.parse(text));
+  return kept?.mark === mark ? kept.value : null;
+}
+
+/** Keeps a value; a null, empty or missing one is none. */
+export function write(name, value) {
+  const isNothing = value === null || value === undefined || value.length === 0;
+  attempt(() => (isNothing ? sessionStorage.removeItem(KEPT + name) : sessionStorage.setItem(KEPT + name, JSON.stringify({ mark, value }))));
+}
+
+export function forget() {
+  attempt(() => {
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith(KEPT)) sessionStorage.removeItem(key);
+  });
+}
+
+const newMark = () => `${Date.now()}-${Math.random()}`;
+
+/** What was kept before somebody logged out is not for who comes now. */
+function forgetOld() {
+  attempt(() => {
+    for (const key of Object.keys(sessionStorage)) if (key.startsWith(KEPT) && read(key.slice(KEPT.length)) === null) sessionStorage.removeItem(key);
+  });
+}
+
+forgetOld();
