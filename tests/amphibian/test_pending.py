@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import pytest
 
 from bubble.amphibian.bot_turns import BotTurns
 from bubble.amphibian.pending import OwnRuns, PendingRun, PendingRuns, in_order, tool_called_in
-from bubble.protocol.events import MessagePart, RunFinished, RunStarted, SequencedEvent, raw
+from bubble.protocol.events import MessagePart, RunFinished, RunStarted, SequencedEvent, ToolCallResult, raw
 from tests.amphibian.logs import ME, finish, log, part, said, start
 
 
@@ -58,16 +58,21 @@ def test_runs_wait_in_the_order_in_which_they_end() -> None:
     assert ids(pending.finished) == []
 
 
-def test_a_run_whose_beginning_is_not_here_has_no_author() -> None:
-    (run,) = fed(log(part("a"), finish("a"))).finished
-    assert (run.author, run.kind, list(run.seqs), run.ends_at) == (None, None, [1, 2], 2)
+@pytest.mark.requirement("AM-07")
+@pytest.mark.parametrize("here", [[part("a"), finish("a")], [finish("a")]], ids=["a half", "its end alone"])
+def test_a_run_whose_beginning_is_not_here_waits_for_it(here: Sequence[Mapping[str, object]]) -> None:
+    pending = fed(log(*here, first=8))
+    (run,) = pending.torn
+    assert (ids(pending.finished), run.author, run.kind, run.begins_at) == ([], None, None, 8)
+    pending.mend(run, log(start("a"), part("a"), first=3))
+    assert (ids(pending.finished), pending.torn) == (["a"], ())
+    assert (run.author, run.kind, list(run.seqs)) == ("alice", "user_input", [3, 4, *range(8, 8 + len(here))])
 
 
-def test_the_end_of_a_run_of_which_nothing_is_here_is_nothing_to_wait_for() -> None:
-    (stored,) = log(finish("a"))
-    event = stored.event
-    assert isinstance(event, RunFinished)
-    assert not PendingRuns().finish(stored, event)
+def test_a_run_whose_beginning_is_not_to_be_had_is_dropped() -> None:
+    pending = fed(log(part("a"), finish("a")))
+    pending.drop(pending.torn[0])
+    assert (pending.torn, pending.finished, pending.open) == ((), (), {})
 
 
 def test_what_is_kept_back_comes_first_again() -> None:
@@ -84,6 +89,12 @@ def test_an_answer_takes_away_what_had_ended_when_it_began() -> None:
     pending = fed(log(said("a"), said("b"), said("c")))
     assert ids(pending.take_answered(10)) == ["a", "b"]
     assert ids(pending.finished) == ["c"]
+
+
+def test_an_answer_takes_away_what_is_torn_as_well() -> None:
+    pending = fed(log(finish("a"), finish("b")))
+    assert ids(pending.take_answered(1)) == ["a"]
+    assert ids(pending.torn) == ["b"]
 
 
 # --- own runs -------------------------------------------------------------------------------------------------------------------
@@ -147,6 +158,25 @@ def test_of_very_many_calls_the_newest_are_remembered() -> None:
     for number in range(1_500):
         runs.add(chunk(type="tool-input-start", toolCallId=f"c{number}", toolName="t"))
     assert [runs.knows_call("r", f"c{number}") for number in (0, 499, 500, 1_499)] == [False, False, True, True]
+
+
+def result(call: str) -> ToolCallResult:
+    return ToolCallResult(principal_id="alice", run_id="r", tool_call_id=call, input=raw({}), output=raw(1))
+
+
+@pytest.mark.parametrize("called", [True, False], ids=["a call that went by", "one that did not"])
+def test_the_first_result_of_a_call_counts(called: bool) -> None:  # noqa: FBT001 - a parameter of the test
+    runs = OwnRuns()
+    if called:
+        runs.add(chunk(type="tool-input-start", toolCallId="c", toolName="t"))
+    assert [runs.take_result(result(call)) for call in ("c", "d", "c", "d")] == [True, True, False, False]
+
+
+def test_of_very_many_results_the_newest_are_remembered() -> None:
+    runs = OwnRuns()
+    for number in range(1_500):
+        runs.take_result(result(f"c{number}"))
+    assert [runs.take_result(result(f"c{number}")) for number in (1_499, 600, 0)] == [False, False, True]
 
 
 # --- bots among themselves ------------------------------------------------------------------------------------------------------

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bubble.amphibian.agents import Agent, Reply, Turn
 from bubble.amphibian.backlog import BacklogPolicy
 from bubble.amphibian.connector import Connector
+from bubble.amphibian.past import find_beginning
 from bubble.amphibian.settlement import SettlementTracker
 from bubble.amphibian.store import AmphibianStore, ThreadKey
 from bubble.client import BubbleConnection
 from bubble.protocol.errors import Unavailable
+from bubble.protocol.events import SequencedEvent
 from tests.amphibian.logs import ME, finish, part, start
 from tests.amphibian.world import PATIENCE, Listener, Scripted, Thread, World
 
@@ -224,6 +227,137 @@ async def test_a_run_that_was_cut_off_tells_the_people_why_it_ends(world: World,
     await as_bot(world, thread, start("mine", ME), part("mine", "I was about to ", ME))
     async with attending(world, Scripted(), path):
         assert await thread.answered(outcome="failed") == f"I was about to {CUT_OFF}"
+
+
+# --- runs that go on over a restart ---------------------------------------------------------------------------------------------
+
+
+async def chatter(thread: Thread) -> None:
+    """More events than a window holds."""
+    for number in range(11):
+        await thread.say(f"<{number}>")
+
+
+@pytest.mark.requirement("AM-07", "RF-103")
+@pytest.mark.parametrize("ends", ["while it is away", "while it is there"])
+@pytest.mark.parametrize("rest", [[], [part("long", "but sure")]], ids=["its end alone", "its second half"])
+async def test_a_run_that_goes_on_over_a_restart_is_asked_as_a_whole_however_far_back_it_began(
+    world: World, path: str, ends: str, rest: Sequence[Mapping[str, object]]
+) -> None:
+    async with attending(world, Scripted(), path):
+        thread = await world.thread()
+        await thread.append(start("long"))
+        await thread.append(part("long", "slow "))
+        await chatter(thread)
+        while "<10>" not in await thread.answered():
+            pass
+    async with attending(world, Scripted(), path) as connector:  # from now on its beginning is out of sight
+        await connector.attended(thread.thread_id)
+    agent = Scripted()
+    if ends == "while it is away":
+        await thread.bubble.append_events(thread.thread_id, [*rest, finish("long")])
+    async with attending(world, agent, path):
+        if ends == "while it is there":
+            await thread.bubble.append_events(thread.thread_id, [*rest, finish("long")])
+        await thread.answered()
+    (turn,) = agent.turns
+    assert turn.text == "slow " + ("but sure" if rest else "")
+    assert (turn.run_ids, turn.authors) == (("long",), ("alice",))
+    assert await checkpoint_of(world, thread, path) == (await thread.log())[-1]["seq"]
+
+
+@pytest.mark.requirement("AM-07")
+async def test_what_ended_after_a_run_that_is_mended_is_part_of_the_same_question(world: World, path: str) -> None:
+    thread = await world.thread()
+    await thread.append(start("long"))
+    await thread.append(part("long", "slow"))
+    await set_checkpoint(world, thread, path, 3)
+    await thread.append(finish("long"))
+    await thread.say("quick")
+    agent = Scripted()
+    async with attending(world, agent, path):
+        await thread.answered()
+    assert [turn.text for turn in agent.turns] == ["slow\n\nquick"]
+
+
+@pytest.mark.requirement("AM-07", "AM-08")
+@pytest.mark.parametrize("ends", ["while it is away", "while it is there"])
+async def test_of_a_run_that_the_join_cuts_in_half_nothing_is_asked(
+    world: World, path: str, ends: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    thread = await world.thread(with_bot=False)
+    await thread.append(start("half"))
+    await thread.append(part("half", "not for the bot"))
+    await world.alice.put_grant(thread.thread_id, ME, "participant")
+    rest = [part("half", ", nor is this"), finish("half")]
+    if ends == "while it is away":
+        await thread.bubble.append_events(thread.thread_id, rest)
+    agent = Scripted()
+    async with attending(world, agent, path):
+        if ends == "while it is there":
+            await thread.bubble.append_events(thread.thread_id, rest)
+        await thread.say("for the bot")
+        await thread.answered()
+    assert [turn.text for turn in agent.turns] == ["for the bot"]
+    assert "Run half on thread" in caplog.text
+    assert await checkpoint_of(world, thread, path) == (await thread.log())[-1]["seq"]
+
+
+@pytest.mark.requirement("AM-02")
+async def test_told_to_catch_up_it_asks_a_run_as_a_whole_that_the_join_would_cut(world: World, path: str) -> None:
+    thread = await world.thread(with_bot=False)
+    await thread.append(start("whole"))
+    await thread.append(part("whole", "for all"))
+    await world.alice.put_grant(thread.thread_id, ME, "participant")
+    await chatter(thread)
+    agent = Scripted()
+    policy = BacklogPolicy(on_first_join="catch_up", max_replay=0)
+    async with attending(world, agent, path, policy=policy) as connector:
+        await connector.attended(thread.thread_id)
+        await thread.append(finish("whole"))
+        await thread.answered()
+    assert [turn.text for turn in agent.turns] == ["for all"]
+
+
+async def test_runs_that_are_left_open_for_ever_cost_a_restart_nothing(
+    world: World, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    thread = await world.thread()
+    await thread.append(start("left"))
+    for _ in range(50):
+        await chatter(thread)
+    head = int(str((await thread.log())[-1]["seq"]))
+    reads: list[int] = []
+    iter_events = BubbleConnection.iter_events
+
+    def noted(self: BubbleConnection, thread_id: str, **more: Any) -> AsyncIterator[SequencedEvent]:  # noqa: ANN401 - as there
+        reads.append(more["from_seq"])
+        return iter_events(self, thread_id, **more)
+
+    monkeypatch.setattr(BubbleConnection, "iter_events", noted)
+    for _ in range(2):
+        async with attending(world, Scripted(), path) as connector:
+            await connector.attended(thread.thread_id)
+    assert min(reads) > head - 300
+
+
+@pytest.mark.parametrize(
+    ("run_id", "farthest", "found"),
+    [("hers", 100, ["run_started", "message_part"]), ("hers", 6, []), ("over", 100, []), ("mine", 100, [])],
+    ids=["whole", "too far", "over before", "the bot's own"],
+)
+async def test_the_beginning_of_a_run_is_had_as_a_whole_or_not_at_all(
+    world: World, run_id: str, farthest: int, found: Sequence[str]
+) -> None:
+    thread = await world.thread()
+    for event in (start("hers"), part("hers", "slow "), start("over"), finish("over")):
+        await thread.append(event)
+    await as_bot(world, thread, start("mine", ME), part("hers", "mine", ME), *[part("mine", who=ME)] * 5)
+    async with world.server.connect(world.bot) as bot:
+        events = await find_beginning(
+            bot, thread.thread_id, run_id=run_id, before=14, own_id=ME, stops_at_join=True, farthest=farthest
+        )
+    assert [stored.to_dict()["type"] for stored in events] == found
 
 
 # --- where it begins ------------------------------------------------------------------------------------------------------------

@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 
 from bubble.amphibian.agents import AgentFailed, Reply, Turn
+from bubble.amphibian.backlog import BacklogPolicy
+from bubble.amphibian.store import AmphibianStore
 from bubble.protocol.jsontext import JSONValue
 from tests.amphibian.logs import ME, finish, interrupt, part, said, start
 from tests.amphibian.world import PATIENCE, Listener, Scripted, Thread, World, answer, text_of
@@ -372,6 +375,41 @@ async def test_a_result_that_comes_after_a_restart_finds_its_call_in_the_log(wor
         await thread.append(result(run_id))
         assert await thread.answered() == "Result: 20"
     assert [each.tool_name for each in agent.results] == ["weather"]
+
+
+async def test_the_first_result_of_a_call_counts_and_another_one_is_dropped(
+    world: World, caplog: pytest.LogCaptureFixture
+) -> None:
+    agent = Listener(calls_a_tool)
+    async with world.connector(agent):
+        thread = await world.thread()
+        run_id = await the_call(thread)
+        await thread.bubble.append_events(thread.thread_id, [result(run_id, "first"), result(run_id, "second")])
+        assert await thread.answered() == "Result: first"
+        late = await thread.append(result(run_id, "third"))
+        await thread.say("Rome")
+        await thread.answered()
+    assert [each.output for each in agent.results] == ["first"]
+    assert f"The result {late} on thread {thread.thread_id} is dropped" in caplog.text
+
+
+@pytest.mark.parametrize("max_replay", [0, 50], ids=["out of sight", "in the window"])
+async def test_the_first_result_counts_over_a_restart_too(world: World, tmp_path: Path, max_replay: int) -> None:
+    agent = Listener(calls_a_tool)
+    thread = await world.thread()
+    await thread.append(start("open"))  # which holds the checkpoint down
+    run_id: object = None
+    for output in ("first", "second"):
+        async with (
+            await AmphibianStore.open(str(tmp_path / "store")) as store,
+            world.connector(agent, store=store, policy=BacklogPolicy(max_replay=max_replay)) as connector,
+        ):
+            await connector.attended(thread.thread_id)
+            run_id = run_id or await the_call(thread)
+            await thread.append(result(run_id, output))
+            await thread.say("Rome")
+            await thread.answered()
+    assert [each.output for each in agent.results] == ["first"]
 
 
 async def test_a_result_that_an_agent_has_no_use_for_starts_no_run(world: World) -> None:

@@ -6,6 +6,10 @@ hold. No run is cut in half: one that has an event in the window, and had not fi
 an own run in the window that was left open, lost or failed has the question it was answering in the window, too: the edge is not above what
 follows the `snapshotSeq` of the own run before it. The edge never goes below the floor.
 
+A run that began below the edge and goes on at the head, without an event in the window, does not move it: somebody may have left it open
+for ever, and then each restart would go through all that was said since. Should it end, its beginning is fetched then
+(`bubble.amphibian.past.find_beginning`), as for a run that the floor cuts in half.
+
 All that matters of a run is where it begins and ends, so that is all that is kept, and the log is read from its head backwards only as far
 as the edge depends on it.
 """
@@ -19,7 +23,7 @@ from typing import Literal
 
 from msgspec import UNSET
 
-from bubble.protocol.errors import InvalidRequest
+from bubble.amphibian.known import known_event
 from bubble.protocol.events import (
     BubbleEvent,
     MessagePart,
@@ -52,7 +56,7 @@ class BacklogPolicy:
 
     def stops_at_join(self, checkpoint: int | None) -> bool:
         """Whether what lies before the latest own join is not considered."""
-        return checkpoint is not None or self.on_first_join == "since_joined"
+        return checkpoint is not None or self.on_first_join != "catch_up"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,7 +135,7 @@ class BacklogReader:
         for stored in reversed(list(events)):
             if stored.seq <= self._floor:
                 break
-            event = _known(stored)
+            event = known_event(stored)
             if event is not None:
                 self._note(stored.seq, event)
         self._settle_edge()
@@ -213,10 +217,3 @@ def replay_window(
 
 def _those_of(by_seq: dict[int, SequencedEvent], wanted: range) -> Iterator[SequencedEvent]:
     return (by_seq[seq] for seq in wanted if seq in by_seq)
-
-
-def _known(stored: SequencedEvent) -> BubbleEvent | None:
-    try:
-        return stored.event
-    except InvalidRequest:  # a type newer than this version
-        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -12,7 +12,7 @@ from typing import Final
 from bubble.amphibian.agents import Agent
 from bubble.amphibian.backlog import BacklogPolicy
 from bubble.amphibian.forward import AbortReason
-from bubble.amphibian.past import Past, close_leftovers, error_part, find_tool, read_past
+from bubble.amphibian.past import Past, PastCall, close_leftovers, error_part, find_beginning, find_call, read_past
 from bubble.amphibian.relay import ThreadRelay
 from bubble.amphibian.sessions import Session
 from bubble.amphibian.settlement import SettlementTracker
@@ -62,11 +62,13 @@ class Life:
         self._services = services
         self._tracker = SettlementTracker()
         self._timer: asyncio.TimerHandle | None = None
+        self._stops_at_join = True
 
     async def run(self) -> None:
         """Replays what is to be replayed, and follows. Raises what ends the subscription, or what reading the past raised."""
         async with self._services.booting:
             remembered = await self._services.store.read(self._key)
+            self._stops_at_join = self._services.policy.stops_at_join(remembered.checkpoint)
             past = await self._read_past(remembered)
             await close_leftovers(self._services.bubble, self._thread_id, own_id=self._services.own_id)
         relay = self._begin(remembered, past)
@@ -139,14 +141,26 @@ class Life:
         part = error_part(self._services.own_id, run_id, text)
         return await self._services.bubble.append_event(self._thread_id, part)
 
-    async def find_tool(self, run_id: str, tool_call_id: str) -> str | None:
-        """The name of the tool that was called in an own run of the past."""
-        return await find_tool(
+    async def find_call(self, run_id: str, tool_call_id: str, *, before: int) -> PastCall | None:
+        """A call in an own run of the past."""
+        return await find_call(
             self._services.bubble,
             self._thread_id,
             run_id=run_id,
             tool_call_id=tool_call_id,
+            before=before,
             own_id=self._services.own_id,
+        )
+
+    async def find_beginning(self, run_id: str, *, before: int) -> Sequence[SequencedEvent]:
+        """What was said in somebody's run before."""
+        return await find_beginning(
+            self._services.bubble,
+            self._thread_id,
+            run_id=run_id,
+            before=before,
+            own_id=self._services.own_id,
+            stops_at_join=self._stops_at_join,
         )
 
     def checkpoint(self, *, soon: bool) -> None:

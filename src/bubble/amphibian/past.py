@@ -1,23 +1,37 @@
-"""What a connector asks of a thread's past: the window to go through, runs that were left open, calls of long ago."""
+"""What a connector asks of a thread's past: the window to go through, runs that were left open, calls and beginnings of long ago."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing, suppress
+from dataclasses import dataclass
 from typing import Final
 
 from bubble.amphibian.backlog import BacklogPolicy, BacklogReader, ReplayWindow
+from bubble.amphibian.known import known_event
 from bubble.amphibian.pending import tool_called_in
 from bubble.client import BubbleConnection
 from bubble.protocol.errors import Conflict
-from bubble.protocol.events import MessagePart, RunFinished, SequencedEvent, raw
+from bubble.protocol.events import (
+    MessagePart,
+    ParticipantJoined,
+    RunFinished,
+    RunStarted,
+    SequencedEvent,
+    ToolCallResult,
+    raw,
+)
 
-__all__ = ["Past", "close_leftovers", "error_part", "find_tool", "read_past"]
+__all__ = ["Past", "PastCall", "close_leftovers", "error_part", "find_beginning", "find_call", "read_past"]
 
 _CUT_OFF: Final = "The connector ended before this reply was complete."
 # What of the log is kept while the window is looked for; a window that reaches further down is read again.
 _MOST_KEPT: Final = 2_000
+# How many events before the end of a run its beginning is looked for.
+_FARTHEST: Final = 100_000
+_FIRST_STEP: Final = 200
+_LONGEST_STEP: Final = 5_000
 
 _logger = logging.getLogger("bubble.amphibian")
 
@@ -67,27 +81,85 @@ async def close_leftovers(bubble: BubbleConnection, thread_id: str, *, own_id: s
     return count
 
 
-async def find_tool(
-    bubble: BubbleConnection, thread_id: str, *, run_id: str, tool_call_id: str, own_id: str
-) -> str | None:
-    """The tool's name (empty where it has none) of a call in an own run of the log; None if that run or call is not the bot's own."""
+async def find_beginning(
+    bubble: BubbleConnection,
+    thread_id: str,
+    *,
+    run_id: str,
+    before: int,
+    own_id: str,
+    stops_at_join: bool,
+    farthest: int = _FARTHEST,
+) -> Sequence[SequencedEvent]:
+    """What was said in somebody's run below the seq `before`, from its `run_started` on.
+
+    Nothing where that is not to be had as a whole: the run is the bot's own, was over before, began before the bot's latest join (with
+    `stops_at_join`), or further below than `farthest` events. The log is read backwards, so the cost is what lies in between.
+    """
+    found: list[SequencedEvent] = []
+    async with aclosing(_backwards(bubble, thread_id, range(max(1, before - farthest), before))) as events:
+        async for stored in events:
+            event = known_event(stored)
+            if isinstance(event, ParticipantJoined) and stops_at_join and event.principal_id == own_id:
+                break
+            if not isinstance(event, RunStarted | MessagePart | RunFinished) or event.run_id != run_id:
+                continue
+            if isinstance(event, RunFinished):
+                return ()
+            if event.principal_id != own_id:
+                found.append(stored)
+            if isinstance(event, RunStarted):
+                return () if event.principal_id == own_id else found[::-1]
+    _logger.warning(
+        "Run %s on thread %s is passed over as a whole: it began before this bot is concerned, or too long ago.",
+        run_id,
+        thread_id,
+    )
+    return ()
+
+
+async def _backwards(bubble: BubbleConnection, thread_id: str, seqs: range) -> AsyncGenerator[SequencedEvent, None]:
+    step = _FIRST_STEP
+    while seqs:
+        taken, seqs = seqs[-step:], seqs[:-step]
+        for stored in reversed(await _read(bubble, thread_id, taken)):
+            yield stored
+        step = min(2 * step, _LONGEST_STEP)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PastCall:
+    """A call in an own run of the log: the tool's name (empty where it has none), and whether somebody gave it a result."""
+
+    name: str
+    has_result: bool
+
+
+async def find_call(
+    bubble: BubbleConnection, thread_id: str, *, run_id: str, tool_call_id: str, before: int, own_id: str
+) -> PastCall | None:
+    """The call as it was below the seq `before`; None if that run or call is not the bot's own."""
     async for run in bubble.list_runs(thread_id, principal_id=own_id, limit=1_000):
         if run.run_id == run_id:
-            return await _tool_within(bubble, thread_id, run_id, tool_call_id, range(run.started_seq, run.last_seq + 1))
+            seqs = range(run.started_seq, min(run.last_seq + 1, before))
+            return await _call_within(bubble, thread_id, run_id, tool_call_id, seqs)
     return None
 
 
-async def _tool_within(
+async def _call_within(
     bubble: BubbleConnection, thread_id: str, run_id: str, tool_call_id: str, seqs: range
-) -> str | None:
-    found: str | None = None
+) -> PastCall | None:
+    name: str | None = None
+    has_result = False
     async for stored in bubble.iter_events(thread_id, from_seq=seqs.start, to_seq=seqs.stop - 1):
         event = stored.event
         if isinstance(event, MessagePart) and event.run_id == run_id:
-            call_id, name = tool_called_in(event) or (None, None)
+            call_id, tool = tool_called_in(event) or (None, None)
             if call_id == tool_call_id:
-                found = name or found or ""
-    return found
+                name = tool or name or ""
+        elif isinstance(event, ToolCallResult) and (event.run_id, event.tool_call_id) == (run_id, tool_call_id):
+            has_result = True
+    return None if name is None else PastCall(name=name, has_result=has_result)
 
 
 def error_part(own_id: str, run_id: str, text: str) -> MessagePart:

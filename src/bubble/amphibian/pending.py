@@ -1,7 +1,8 @@
 """What others said that the agent was not told yet. Pure.
 
 Events wait by run. A run that is over waits for the next drain, all of them together; one that goes on keeps its events here until it is
-over. Own runs are only noted: what they are, which tools they called, and what they have answered.
+over. A run that is over and whose beginning did not go by is **torn**: it waits for its beginning, because half of what somebody said is no
+question. Own runs are only noted: what they are, which tools they called and who has answered, and what they have answered themselves.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET
 
-from bubble.protocol.events import MessagePart, RunFinished, RunKind, RunStarted, SequencedEvent
+from bubble.protocol.events import MessagePart, RunFinished, RunKind, RunStarted, SequencedEvent, ToolCallResult
 from bubble.protocol.jsontext import mask_lone_surrogates
 
 __all__ = ["OwnRuns", "PendingRun", "PendingRuns", "in_order", "tool_called_in"]
@@ -26,7 +27,7 @@ _TOOL_MARK: Final = b'"tool-input-'
 
 @dataclass(slots=True)
 class PendingRun:
-    """A run of somebody else's. `author` and `kind` are None where its beginning is not here."""
+    """A run of somebody else's. `author` and `kind` are None as long as its beginning is not here."""
 
     run_id: str
     author: str | None = None
@@ -34,9 +35,23 @@ class PendingRun:
     events: list[SequencedEvent] = field(default_factory=list)
 
     @property
+    def is_whole(self) -> bool:
+        """Whether its beginning is here."""
+        return self.author is not None
+
+    def begin(self, event: RunStarted) -> None:
+        """Notes how it began."""
+        self.author, self.kind = event.principal_id, None if event.kind is UNSET else event.kind
+
+    @property
     def seqs(self) -> Iterator[int]:
         """Its events' seqs."""
         return (stored.seq for stored in self.events)
+
+    @property
+    def begins_at(self) -> int:
+        """The seq of its first event here."""
+        return self.events[0].seq
 
     @property
     def ends_at(self) -> int:
@@ -45,16 +60,22 @@ class PendingRun:
 
 
 class PendingRuns:
-    """Runs of others: open ones, and those that wait for a drain, in the order in which they ended."""
+    """Runs of others: open ones, torn ones, and those that wait for a drain, in the order in which they ended."""
 
     def __init__(self) -> None:
         self._open: dict[str, PendingRun] = {}
+        self._torn: list[PendingRun] = []
         self._finished: list[PendingRun] = []
 
     @property
     def finished(self) -> Sequence[PendingRun]:
         """The runs that wait for a drain."""
         return tuple(self._finished)
+
+    @property
+    def torn(self) -> Sequence[PendingRun]:
+        """The runs that are over and wait for their beginning."""
+        return tuple(self._torn)
 
     @property
     def open(self) -> Mapping[str, PendingRun]:
@@ -64,25 +85,33 @@ class PendingRuns:
     def start(self, stored: SequencedEvent, event: RunStarted) -> None:
         """A run began."""
         run = self._open.setdefault(event.run_id, PendingRun(event.run_id))
-        run.author, run.kind = event.principal_id, None if event.kind is UNSET else event.kind
+        run.begin(event)
         run.events.append(stored)
 
     def add(self, stored: SequencedEvent, event: MessagePart) -> None:
         """Something was said in a run."""
         self._open.setdefault(event.run_id, PendingRun(event.run_id)).events.append(stored)
 
-    def finish(self, stored: SequencedEvent, event: RunFinished) -> bool:
-        """A run ended; False if nothing of it is here."""
-        run = self._open.pop(event.run_id, None)
-        if run is None:
-            return False
+    def finish(self, stored: SequencedEvent, event: RunFinished) -> PendingRun:
+        """A run ended. It waits for a drain, or, if its beginning is not here, to be mended or dropped."""
+        run = self._open.pop(event.run_id, None) or PendingRun(event.run_id)
         run.events.append(stored)
-        self._finished.append(run)
-        return True
+        (self._finished if run.is_whole else self._torn).append(run)
+        return run
 
-    def drop(self, run_id: str) -> PendingRun | None:
-        """Forgets an open run."""
-        return self._open.pop(run_id, None)
+    def mend(self, run: PendingRun, beginning: Sequence[SequencedEvent]) -> None:
+        """What of a torn run was said before what is here: a `run_started` and what follows. It waits for a drain now."""
+        first = beginning[0].event
+        if not isinstance(first, RunStarted):
+            raise TypeError("A run begins with its run_started.")
+        run.begin(first)
+        run.events[:0] = beginning
+        self._torn.remove(run)
+        self._finished.append(run)
+
+    def drop(self, run: PendingRun) -> None:
+        """Forgets a torn run."""
+        self._torn.remove(run)
 
     def take_finished(self) -> Sequence[PendingRun]:
         """The runs that wait for a drain; they are the caller's now."""
@@ -95,8 +124,9 @@ class PendingRuns:
 
     def take_answered(self, snapshot_seq: int) -> Sequence[PendingRun]:
         """Takes the runs out that an own run answered which began from the thread's state at `snapshot_seq`."""
-        answered = [run for run in self._finished if run.ends_at <= snapshot_seq]
+        answered = [run for run in (*self._finished, *self._torn) if run.ends_at <= snapshot_seq]
         self._finished = [run for run in self._finished if run.ends_at > snapshot_seq]
+        self._torn = [run for run in self._torn if run.ends_at > snapshot_seq]
         return answered
 
 
@@ -124,13 +154,20 @@ def tool_called_in(event: MessagePart) -> tuple[str, str | None] | None:
     return chunk.tool_call_id, chunk.tool_name
 
 
+@dataclass(slots=True)
+class _OwnCall:
+    name: str | None = None
+    has_result: bool = False
+
+
 class OwnRuns:
     """The bot's own runs, as far as they went by."""
 
     def __init__(self) -> None:
         self._open: dict[str, int | None] = {}
         self._asked_to_stop: set[str] = set()
-        self._calls: OrderedDict[tuple[str, str], str | None] = OrderedDict()
+        self._calls: OrderedDict[tuple[str, str], _OwnCall] = OrderedDict()
+        self._other_results: OrderedDict[tuple[str, str], None] = OrderedDict()
 
     def start(self, event: RunStarted) -> None:
         """An own run began."""
@@ -140,9 +177,22 @@ class OwnRuns:
         """Something was said in it."""
         if (called := tool_called_in(event)) is not None:
             call_id, name = called
-            self._calls[event.run_id, call_id] = name or self._calls.get((event.run_id, call_id))
-            while len(self._calls) > _MOST_CALLS:
+            call = self._calls.setdefault((event.run_id, call_id), _OwnCall())
+            call.name = name or call.name
+            if len(self._calls) > _MOST_CALLS:
                 self._calls.popitem(last=False)
+
+    def take_result(self, event: ToolCallResult) -> bool:
+        """Somebody gave a call its result. False if it has one: the first one counts."""
+        key = (event.run_id, event.tool_call_id)
+        if (call := self._calls.get(key)) is not None:
+            is_first, call.has_result = not call.has_result, True
+            return is_first
+        is_first = key not in self._other_results  # of a call that did not go by, or is nobody's
+        self._other_results[key] = None
+        if len(self._other_results) > _MOST_CALLS:
+            self._other_results.popitem(last=False)
+        return is_first
 
     def is_open(self, run_id: str) -> bool:
         """Whether it is an own run that goes on."""
@@ -170,7 +220,8 @@ class OwnRuns:
 
     def tool_name(self, run_id: str, tool_call_id: str) -> str | None:
         """The name of the tool of a call that went by."""
-        return self._calls.get((run_id, tool_call_id))
+        call = self._calls.get((run_id, tool_call_id))
+        return None if call is None else call.name
 
 
 def in_order(runs: Iterable[PendingRun]) -> list[SequencedEvent]:

@@ -8,10 +8,13 @@ after the other, and nothing in it waits for the agent either.
                             ├─ of somebody's run: waits with the others of its run
                             ├─ the end of such a run: drain, by the work queue
                             ├─ run_interrupt_requested for a run in hand: abort
-                            └─ tool_call_result for an own call: a forward of its own, now
+                            └─ the first tool_call_result for an own call: a forward of its own, now
 
 A **drain** takes every run of others that is over, as one question, and begins a forward; while one is under way it does nothing, and the
 forward's end drains again. So however many speak at once, one question is being answered and one gathers.
+
+A run that is over and whose beginning did not go by (it lies below the window) is **mended** first: the work queue fetches what is missing,
+and nothing is drained before. A run that cannot be had as a whole is passed over as a whole, never put as half a question.
 
 An event is **settled** when nothing more will come of it: at once where it is passed over, with the forward where it is part of a question.
 Whatever fails for want of the server or of rights is not settled: it ends the relay, and the driver begins anew from the checkpoint.
@@ -20,6 +23,7 @@ Whatever fails for want of the server or of rights is not settled: it ends the r
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,13 +34,14 @@ from bubble.amphibian.agents import Agent, TakesToolResults, ToolResult, Turn
 from bubble.amphibian.bot_turns import BotTurns
 from bubble.amphibian.forward import AbortReason, Forward
 from bubble.amphibian.forwards import Forwards
+from bubble.amphibian.known import known_event
+from bubble.amphibian.past import PastCall
 from bubble.amphibian.pending import OwnRuns, PendingRun, PendingRuns, in_order
 from bubble.amphibian.reply import Reply
 from bubble.amphibian.sessions import Session
 from bubble.amphibian.settlement import SettlementTracker
 from bubble.assembler import Assembler, DrainPayload, extract_drain_payload
 from bubble.client import Run
-from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.events import (
     BubbleEvent,
     MessagePart,
@@ -57,6 +62,8 @@ __all__ = ["RelayStatistics", "ThreadPort", "ThreadRelay"]
 
 _RESULTS_AT_ONCE: Final = 16
 
+_logger = logging.getLogger("bubble.amphibian")
+
 
 class ThreadPort(Protocol):
     """What a relay needs of the thread."""
@@ -67,8 +74,11 @@ class ThreadPort(Protocol):
     async def tell_directly(self, run_id: str, text: str) -> object:
         """Appends an error to a run."""
 
-    async def find_tool(self, run_id: str, tool_call_id: str) -> str | None:
-        """The name of the tool (perhaps empty) that was called in an own run of the past; None if there is no such call."""
+    async def find_call(self, run_id: str, tool_call_id: str, *, before: int) -> PastCall | None:
+        """A call of an own run of the past, as it was below the seq `before`; None if there is no such call."""
+
+    async def find_beginning(self, run_id: str, *, before: int) -> Sequence[SequencedEvent]:
+        """What was said in somebody's run below the seq `before`, from its `run_started` on; empty where that is not to be had."""
 
     def checkpoint(self, *, soon: bool) -> None:
         """Has the tracker's state kept: soon where work is done, otherwise when it is convenient."""
@@ -129,13 +139,15 @@ class ThreadRelay:
 
     def statistics(self) -> RelayStatistics:
         """Counts since the beginning, and of now."""
-        return RelayStatistics(**self._counts, waiting=len(self._pending.finished), open=len(self._pending.open))
+        return RelayStatistics(
+            **self._counts, waiting=len(self._pending.finished) + len(self._pending.torn), open=len(self._pending.open)
+        )
 
     # --- the first loop ---------------------------------------------------------------------------------------------------------
 
     def handle_event(self, stored: SequencedEvent) -> None:
         """Takes the thread's next event in. It never waits."""
-        event = _known(stored)
+        event = known_event(stored)
         if event is None or isinstance(event, ParticipantJoined | ParticipantLeft | ThreadTitleUpdated):
             self._skip(stored)
         elif event.principal_id == self._own_id:
@@ -143,6 +155,8 @@ class ThreadRelay:
             self._skip(stored)
         elif not self._tracker.has(stored.seq):
             self._routes[type(event)](stored, event)
+        elif isinstance(event, ToolCallResult):  # given before a restart, and still the first
+            self._own.take_result(event)
 
     def release(self) -> None:
         """The backlog has been handled: from now on there are drains. Before, each run of it would have been a question of its own."""
@@ -156,6 +170,8 @@ class ThreadRelay:
             self._own.add(event)
         elif isinstance(event, RunFinished):
             self._note_own_end(event)
+        elif isinstance(event, ToolCallResult):
+            self._own.take_result(event)
 
     def _note_own_end(self, event: RunFinished) -> None:
         snapshot_seq = self._own.finish(event)
@@ -173,10 +189,11 @@ class ThreadRelay:
             self._note_own_end(event)
             self._forwards.abort_run(event.run_id, "lost" if event.outcome == "lost" else "finished_elsewhere")
             self._skip(stored)
-        elif self._pending.finish(stored, event):
-            self._enqueue(self._drain)
-        else:
-            self._skip(stored)
+            return
+        run = self._pending.finish(stored, event)
+        if not run.is_whole:
+            self._enqueue(partial(self._mend, run))
+        self._enqueue(self._drain)
 
     def _take_interrupt(self, stored: SequencedEvent, event: RunInterruptRequested) -> None:
         self._own.interrupt(event.run_id)
@@ -190,10 +207,16 @@ class ThreadRelay:
 
     def _take_result(self, stored: SequencedEvent, event: ToolCallResult) -> None:
         self._forwards.hear(event.run_id, stored)
-        if isinstance(self._agent, TakesToolResults):
+        if not self._own.take_result(event):
+            self._drop_result(stored)
+        elif isinstance(self._agent, TakesToolResults):
             self._forwards.spawn(self._forward_result(self._agent, stored, event))
         else:
             self._skip(stored)
+
+    def _drop_result(self, stored: SequencedEvent) -> None:
+        _logger.info("The result %d on thread %s is dropped: its call has one.", stored.seq, self._thread_id)
+        self._skip(stored)
 
     # --- the second loop --------------------------------------------------------------------------------------------------------
 
@@ -213,7 +236,9 @@ class ThreadRelay:
             self._is_working = False
 
     async def _drain(self) -> None:
-        if self._active is not None or self._is_held or self._forwards.is_closed or not self._pending.finished:
+        if self._active is not None or self._is_held or self._forwards.is_closed:
+            return
+        if self._pending.torn or not self._pending.finished:  # a torn run is being mended, and drained after that
             return
         runs = self._pending.take_finished()
         if self._turns.keeps_waiting(runs):
@@ -227,6 +252,19 @@ class ThreadRelay:
         else:
             self._keep_back(runs)
             self._forwards.spawn(self._say_that_it_pauses())
+
+    async def _mend(self, run: PendingRun) -> None:
+        if run not in self._pending.torn:  # answered, as turned out since
+            return
+        beginning = await self._port.find_beginning(run.run_id, before=run.begins_at)
+        if run not in self._pending.torn:
+            return
+        if beginning:
+            self._pending.mend(run, beginning)
+        else:
+            self._pending.drop(run)
+            for stored in run.events:
+                self._skip(stored)
 
     def _keep_back(self, runs: Sequence[PendingRun]) -> None:
         # They are settled, so that a restart does not set the bots talking again, and part of the next question of a person.
@@ -258,9 +296,12 @@ class ThreadRelay:
 
     async def _forward_result(self, agent: TakesToolResults, stored: SequencedEvent, event: ToolCallResult) -> None:
         async with self._results:
-            name = await self._tool_of(event)
-            if name is not None:
-                result = _result_of(self._thread_id, stored, event, name)
+            call = await self._call_of(stored, event)
+            if call is not None and call.has_result:
+                self._drop_result(stored)
+                return
+            if call is not None:
+                result = _result_of(self._thread_id, stored, event, call.name)
                 forward = Forward(
                     self._reply(), partial(self._give_result, agent, result), tell_directly=self._port.tell_directly
                 )
@@ -273,10 +314,11 @@ class ThreadRelay:
         await self._forwards.agent_was_told()
         await agent.tool_result(result, reply)
 
-    async def _tool_of(self, event: ToolCallResult) -> str | None:
+    async def _call_of(self, stored: SequencedEvent, event: ToolCallResult) -> PastCall | None:
+        """The call that a result is for, as it was before the result."""
         if self._own.knows_call(event.run_id, event.tool_call_id):
-            return self._own.tool_name(event.run_id, event.tool_call_id) or ""
-        return await self._port.find_tool(event.run_id, event.tool_call_id)
+            return PastCall(name=self._own.tool_name(event.run_id, event.tool_call_id) or "", has_result=False)
+        return await self._port.find_call(event.run_id, event.tool_call_id, before=stored.seq)
 
     def _reply(self, *, snapshot_seq: int | None = None) -> Reply:
         open_run = partial(self._port.open_run, kind="agent_work", snapshot_seq=snapshot_seq)
@@ -301,13 +343,6 @@ class ThreadRelay:
     async def close(self, reason: AbortReason, *, within: float) -> None:
         """Aborts what is under way and waits for its end, at most about `within` seconds."""
         await self._forwards.close(reason, within=within)
-
-
-def _known(stored: SequencedEvent) -> BubbleEvent | None:
-    try:
-        return stored.event
-    except InvalidRequest:  # a type newer than this version
-        return None
 
 
 def _turn_of(thread_id: str, payload: DrainPayload, runs: Sequence[PendingRun]) -> Turn:
