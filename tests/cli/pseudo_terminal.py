@@ -24,14 +24,16 @@ __all__ = ["PseudoTerminal", "terminal_of"]
 _TOKEN = re.compile(
     r"\x1b\[(?P<parameters>[0-9;?]*)(?P<letter>[A-Za-z])|(?P<control>[\x00-\x1f\x7f])|(?P<text>[^\x00-\x1f\x7f]+)"
 )
-_SIZE = (24, 72)
+_ROWS = 24
+_COLUMNS = 72
 
 
 class _Lines:
     """Lines that are written, and written over. It knows just the sequences that the command may use: others are an error."""
 
-    def __init__(self) -> None:
+    def __init__(self, columns: int) -> None:
         self.lines = [""]
+        self._columns = columns
         self._row = self._column = 0
 
     def write(self, text: str) -> None:
@@ -52,7 +54,7 @@ class _Lines:
         line = self.lines[self._row].ljust(self._column)
         self.lines[self._row] = line[: self._column] + text + line[self._column + len(text) :]
         self._column += len(text)
-        assert self._column <= _SIZE[1], "a line was left to the terminal to break"
+        assert self._column <= self._columns, "a line was left to the terminal to break"
 
     def _control(self, character: str) -> None:
         assert character in "\r\n", f"{character!r} was written"
@@ -66,7 +68,7 @@ class _Lines:
     def _sequence(self, letter: str, parameters: str) -> None:
         if letter == "A":
             self._row -= int(parameters or 1)
-            assert self._row >= max(0, len(self.lines) - _SIZE[0]), "something was changed that has scrolled away"
+            assert self._row >= max(0, len(self.lines) - _ROWS), "something was changed that has scrolled away"
         elif (letter, parameters) == ("K", "2"):
             self.lines[self._row] = ""
         else:
@@ -76,12 +78,12 @@ class _Lines:
 class PseudoTerminal:
     """A command's terminal. What it shows is read as it comes."""
 
-    def __init__(self, process: subprocess.Popen[bytes], descriptor: int) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], descriptor: int, *, columns: int) -> None:
         self.process = process
         self.has_ended = False
         self.failure: BaseException | None = None
         self._descriptor = descriptor
-        self._written = _Lines()
+        self._written = _Lines(columns)
         self._more = threading.Condition()
         self._reader = threading.Thread(target=self._read, name="terminal", daemon=True)
         self._reader.start()
@@ -157,11 +159,12 @@ def _is_whole(data: bytes) -> bool:
 
 
 @contextmanager
-def terminal_of(command: Sequence[str], *, directory: Path, environment: dict[str, str]) -> Iterator[PseudoTerminal]:
-    """Runs the command on a terminal of 72 by 24 characters. It does not outlive the block."""
+def terminal_of(
+    command: Sequence[str], *, directory: Path, environment: dict[str, str], columns: int = _COLUMNS
+) -> Iterator[PseudoTerminal]:
+    """Runs the command on a terminal of 24 lines. It does not outlive the block."""
     ours, theirs = pty.openpty()
-    rows, columns = _SIZE
-    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, columns, 0, 0))
     sized = {name: value for name, value in environment.items() if name not in ("COLUMNS", "LINES", "NO_COLOR")}
     with contextlib.ExitStack() as stack:
         stack.callback(os.close, ours)
@@ -177,4 +180,4 @@ def terminal_of(command: Sequence[str], *, directory: Path, environment: dict[st
         os.close(theirs)
         stack.enter_context(process)
         stack.callback(process.kill)
-        yield PseudoTerminal(process, ours)
+        yield PseudoTerminal(process, ours, columns=columns)

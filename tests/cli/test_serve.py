@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from tests.cli.conftest import COMMAND, TIMEOUT, Shell
+from tests.cli.pseudo_terminal import terminal_of
 
 
 @contextmanager
@@ -69,6 +72,59 @@ def test_the_welcome_shows_the_way_in(shell: Shell) -> None:
     assert f"{url}/login?code=" in said
     assert "bubble_user_" in said
     assert f"bubble login {url}" in said
+
+
+def code_in(lines: Iterable[str]) -> str:
+    """The code of the one login link that was printed."""
+    (code,) = [found for line in lines for found in re.findall(r"/login\?code=(\S+)", line)]
+    return str(code)
+
+
+def logs_in(url: object, code: str) -> bool:
+    """Whether the code opens a session of the administrator."""
+    answer = httpx2.post(f"{url}/v1/sessions", json={"code": code}, timeout=TIMEOUT, trust_env=False)
+    return answer.status_code == 201 and answer.json()["principal"]["principalId"] == "admin"
+
+
+@pytest.mark.requirement("SF-37")
+@pytest.mark.parametrize("variables", [{}, {"BUBBLE_ADMIN_TOKEN": "t" * 32}])
+def test_on_a_terminal_every_start_prints_a_link_that_is_good_once(shell: Shell, variables: dict[str, str]) -> None:
+    environment = {**shell.environment, **variables}
+    for start in ("first", "second"):
+        command = [*COMMAND, "serve", "--port", "0"]
+        with terminal_of(command, directory=shell.directory, environment=environment, columns=400) as terminal:
+            lines = terminal.wait_for(lambda lines: any("Ctrl-C" in line for line in lines))
+            (url,) = [line.removeprefix("Bubble listens on ") for line in lines if line.startswith("Bubble listens")]
+            code = code_in(lines)
+            assert [logs_in(url, code), logs_in(url, code)] == [True, False]
+            assert any("within 15 minutes" in line for line in lines)
+            has_token = any("bubble_user_" in line for line in lines)
+            assert has_token == (start == "first" and not variables)
+            terminal.interrupt()
+
+
+@pytest.mark.requirement("SF-37")
+def test_into_a_log_a_link_is_written_at_the_first_start_or_when_asked_for(shell: Shell) -> None:
+    for options, is_there in [((), True), ((), False), (("--login-link",), True)]:
+        with shell.process("serve", "--port", "0", *options) as process:
+            assert process.stderr is not None
+            while "Ctrl-C" not in process.stderr.readline():
+                assert process.poll() is None
+            process.terminate()
+            out, _ = process.communicate(timeout=TIMEOUT)
+        assert ("/login?code=" in out) == is_there, out
+    with started(shell, "--login-link") as (process, said):
+        assert set(said) == {"url", "port", "pid", "loginUrl"}
+        assert logs_in(said["url"], code_in([str(said["loginUrl"])]))
+        assert stopped(process, sigterm) == 0
+
+
+@pytest.mark.requirement("SF-37")
+def test_it_is_said_how_long_a_link_is_good(shell: Shell) -> None:
+    brief = Shell(directory=shell.directory, variables={"BUBBLE_SESSIONS__LOGIN_LIFETIME": "90s"})
+    with brief.process("serve", "--port", "0") as process:
+        assert process.stdout is not None
+        assert any("within 90s" in process.stdout.readline() for _ in range(8))
 
 
 def test_the_address_that_is_bound_and_the_one_that_is_public_are_both_said(shell: Shell) -> None:

@@ -11,6 +11,7 @@ import pytest
 from bubble.server.app import create_app
 from bubble.server.settings import Settings
 from bubble.store.memory import MemoryStore
+from bubble.store.records import PrincipalChanges
 from tests.server.world import ADMIN_TOKEN, URL, Person, World, a_world, started
 
 pytestmark = pytest.mark.anyio
@@ -148,6 +149,18 @@ async def test_the_first_start_gives_a_link_and_a_token_and_later_ones_do_not() 
 async def test_a_chosen_admin_token_is_the_one_that_counts_and_nothing_is_printed(world: World) -> None:
     assert world.app.first_start is None
     assert (await world.admin.get("/v1/whoami")).json()["principalId"] == "admin"
+
+
+@pytest.mark.requirement("SF-37")
+async def test_a_login_link_is_made_for_as_long_as_the_administrator_has_a_way_in() -> None:
+    async with MemoryStore() as store:
+        app = create_app(Settings(), store=store)
+        async with started(app) as client:
+            code = parse_qs(urlsplit(await app.login_url() or "").query)["code"][0]
+            opened = await client.post("/v1/sessions", json={"code": code})
+            assert opened.json()["principal"]["principalId"] == "admin"
+            await store.update_principal("admin", PrincipalChanges(disabled=True))
+            assert await app.login_url() is None
 
 
 # --- pages ------------------------------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -43,9 +44,15 @@ def serve(
     as_json: Annotated[
         bool, typer.Option("--json", help="One line of JSON instead of the welcome, once it listens.")
     ] = False,
+    login_link: Annotated[
+        bool, typer.Option("--login-link", help="Print a login link also where the output is no terminal.")
+    ] = False,
     until_stdin_ends: UntilStdinEndsOption = False,
 ) -> None:
-    """Start a server that stays until Ctrl-C or SIGTERM. The data survives; the first start prints a login link and a token.
+    """Start a server that stays until Ctrl-C or SIGTERM. The data survives.
+
+    On a terminal each start prints a link that logs a browser in as the administrator, once. The first start prints one wherever it writes
+    to, and a token.
 
     More settings are in `bubble.toml` and in `BUBBLE_…` variables: `bubble config` shows them all.
     """
@@ -54,16 +61,20 @@ def serve(
     )
     if until_stdin_ends:
         stop_when_stdin_ends()
-    _run(chosen, as_json=as_json)
+    _run(chosen, as_json=as_json, with_login_link=login_link or (sys.stdout.isatty() and not as_json))
 
 
-def _run(chosen: Settings, *, as_json: bool) -> None:
+def _run(chosen: Settings, *, as_json: bool, with_login_link: bool) -> None:
     from bubble.protocol.errors import Unavailable
     from bubble.server.running import run
     from bubble.server.settings import SettingsError
 
     try:
-        run(chosen, on_started=_announce_as_json if as_json else lambda started: _welcome(started, chosen))
+        run(
+            chosen,
+            on_started=_announce_as_json if as_json else lambda started: _welcome(started, chosen),
+            with_login_link=with_login_link,
+        )
     except SettingsError as error:
         raise UsageProblem(str(error)) from None
     except Unavailable as error:  # its own store; `bubble doctor` looks at servers that run
@@ -78,9 +89,9 @@ def _run(chosen: Settings, *, as_json: bool) -> None:
 
 
 def _announce_as_json(started: Started) -> None:
-    first = started.first_start
-    secrets = {} if first is None else {"loginUrl": first.login_url, "token": first.token}
-    write_json({"url": started.url, "port": started.port, "pid": os.getpid(), **secrets})
+    link = {} if started.login_url is None else {"loginUrl": started.login_url}
+    token = {} if started.first_start is None else {"token": started.first_start.token}
+    write_json({"url": started.url, "port": started.port, "pid": os.getpid(), **link, **token})
 
 
 def _welcome(started: Started, chosen: Settings) -> None:
@@ -92,11 +103,23 @@ def _welcome(started: Started, chosen: Settings) -> None:
     if started.first_start is not None:
         say("")
         say("This is the first start. These are shown once and work for the administrator:")
-        say(f"  log a browser in, within 15 minutes:  {started.first_start.login_url}")
+        say(f"  log a browser in, within {_login_lifetime(chosen)}:  {started.login_url}")
         say(f"  token for everything else:            {started.first_start.token}")
         say(f"  remember it for this command:         bubble login {started.url}")
         say("")
+    elif started.login_url is not None:
+        say("")
+        say(f"Log a browser in as the administrator, once, within {_login_lifetime(chosen)}:")
+        say(f"  {started.login_url}")
+        say("")
     note("Ctrl-C stops it; nothing that was acknowledged is lost.")
+
+
+def _login_lifetime(chosen: Settings) -> str:
+    from bubble.server.durations import duration_text
+
+    seconds = chosen.sessions.login_lifetime
+    return f"{seconds // 60:.0f} minutes" if seconds > 60 and seconds % 60 == 0 else duration_text(seconds)
 
 
 def _bound_address(started: Started, chosen: Settings) -> str:

@@ -19,6 +19,8 @@ from starlette.types import Receive, Scope, Send
 
 from bubble.assembler import create_assembler
 from bubble.auth.authenticator import Authenticator
+from bubble.auth.drivers import is_disabled
+from bubble.auth.first_start import ADMIN
 from bubble.auth.policy import Policy
 from bubble.extensions import installed_extensions
 from bubble.hub import Hub
@@ -179,6 +181,14 @@ class BubbleApp:
         stack, self._stack = self._stack, AsyncExitStack()
         await stack.aclose()
 
+    async def login_url(self) -> str | None:
+        """A new link that logs a browser in as `admin`, once, within `sessions.login_lifetime`. None if `admin` is disabled or no admin."""
+        services = self.services
+        admin = await services.store.get_principal(ADMIN)
+        if is_disabled(admin) or admin.deployment_role != "admin":
+            return None
+        return _login_url(services, (await services.authenticator.start_login(ADMIN)).secret)
+
     # --- requests ---------------------------------------------------------------------------------------------------------------
 
     def _services_for(self, operation: Operation) -> Services:
@@ -235,7 +245,11 @@ async def _first_start(services: Services) -> FirstStart | None:
     access = await services.authenticator.ensure_admin(admin_token=chosen.get_secret_value() if chosen else None)
     if access is None:
         return None
-    return FirstStart(login_url=f"{services.url}/login?code={access.login_code}", token=access.token)
+    return FirstStart(login_url=_login_url(services, access.login_code), token=access.token)
+
+
+def _login_url(services: Services, code: str) -> str:
+    return f"{services.url}/login?code={code}"
 
 
 async def _open(settings: Settings, clock: Clock) -> BubbleStore:

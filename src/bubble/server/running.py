@@ -12,7 +12,7 @@ import signal
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import uvicorn
 
@@ -31,18 +31,24 @@ _KEEP_ALIVE_SECONDS = 75  # longer than a proxy keeps its own connections, so th
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Started:
-    """A server that takes requests now. `first_start` holds secrets to show once, on the first start on empty data."""
+    """A server that takes requests now. `first_start` holds secrets to show once, on the first start on empty data.
+
+    `login_url` is a link that logs a browser in, once: that of the first start, later a new one if it was asked for.
+    """
 
     url: str
     port: int
     first_start: FirstStart | None
+    login_url: str | None = field(repr=False)
 
 
-def run(settings: Settings, *, on_started: Callable[[Started], None] | None = None) -> None:
+def run(
+    settings: Settings, *, on_started: Callable[[Started], None] | None = None, with_login_link: bool = False
+) -> None:
     """Serves until a signal says stop, on a fast event loop where there is one; logs as the settings say. Raises what `serve` raises."""
     configure_logging(settings.log)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        runner.run(serve(settings, on_started=on_started))
+        runner.run(serve(settings, on_started=on_started, with_login_link=with_login_link))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
@@ -54,9 +60,12 @@ def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
     return factory
 
 
-async def serve(settings: Settings, *, on_started: Callable[[Started], None] | None = None) -> None:
+async def serve(
+    settings: Settings, *, on_started: Callable[[Started], None] | None = None, with_login_link: bool = False
+) -> None:
     """Serves until a signal says stop, or until it is cancelled; `on_started` is called once the socket listens.
 
+    `with_login_link` makes a login link at every start, and not at the first alone.
     Raises `SettingsError` for a public address without TLS, `OSError` if the address cannot be had, and what `open_store` raises.
     """
     _require_private_or_safe(settings)
@@ -66,8 +75,18 @@ async def serve(settings: Settings, *, on_started: Callable[[Started], None] | N
         async with app:
             server = _Server(_config(app), app)
             with _signals(server):
-                await server.start_and_tell(listening, port, on_started)
+                started = await _started(app, port, with_login_link=with_login_link)
+                await server.start_and_tell(listening, started, on_started)
     logger.info("stopped")
+
+
+async def _started(app: BubbleApp, port: int, *, with_login_link: bool) -> Started:
+    first = app.first_start
+    if first is not None:
+        login_url: str | None = first.login_url
+    else:
+        login_url = await app.login_url() if with_login_link else None
+    return Started(url=app.services.url, port=port, first_start=first, login_url=login_url)
 
 
 def _require_private_or_safe(settings: Settings) -> None:
@@ -121,9 +140,8 @@ class _Server(uvicorn.Server):
         self._tell: Callable[[], None] = lambda: None
 
     async def start_and_tell(
-        self, listening: socket.socket, port: int, on_started: Callable[[Started], None] | None
+        self, listening: socket.socket, started: Started, on_started: Callable[[Started], None] | None
     ) -> None:
-        started = Started(url=self._app.services.url, port=port, first_start=self._app.first_start)
         if on_started is not None:
             self._tell = lambda: on_started(started)
         try:
