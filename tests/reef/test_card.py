@@ -140,6 +140,30 @@ def test_a_card_that_offers_nothing_that_reef_speaks_is_refused_with_what_it_off
         choose(card(), card_url=URL)
 
 
+@pytest.mark.parametrize(
+    ("members", "named"),
+    [
+        ({"url": "http://h:99999"}, "url is http://h:99999, which cannot be called"),
+        ({"supportedInterfaces": [entry("GRPC"), {"protocolBinding": "JSONRPC", "url": "http://[oops"}]}, "supportedInterfaces[1].url is"),
+        ({"supportedInterfaces": [{"protocolBinding": "JSONRPC", "url": " "}]}, "supportedInterfaces[0].url is missing or empty"),
+        ({"supportedInterfaces": [{"protocolBinding": "HTTP+JSON", "url": 7}]}, "supportedInterfaces[0].url is missing or empty"),
+        ({"additionalInterfaces": [7, {"transport": "JSONRPC", "url": "http://a b"}]}, "additionalInterfaces[1].url is"),
+        ({"supportedInterfaces": [entry("HTTP+JSON", tenant="..")]}, "supportedInterfaces[0].tenant is ..: it can be no part"),
+        ({"supportedInterfaces": [entry("HTTP+JSON", tenant="\ud800")]}, "supportedInterfaces[0].tenant is"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_called_is_refused_by_the_name_of_its_member(members: Members, named: str) -> None:
+    with pytest.raises(CardRefused) as raised:
+        choose(card(**members), card_url=URL)
+    assert f"The agent card's {named}" in raised.value.message
+    raised.value.message.encode()
+
+
+def test_an_interface_is_shown_without_what_opens_it() -> None:
+    shown = str(choose(card(url="/rpc?key=S3CR3T"), card_url="http://user:S3CR3T@h/agent-card.json"))
+    assert shown == "JSONRPC of A2A 0.3 at http://…@h/rpc?…"
+
+
 def test_the_tenant_of_an_entry_is_kept() -> None:
     assert choose(CARDS["v1-rest-tenant"], card_url=URL) == Interface(
         binding="HTTP+JSON", generation="1.0", url="http://127.0.0.1:8101/rest", tenant="acme"

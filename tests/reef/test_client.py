@@ -12,9 +12,12 @@ import pytest
 
 from bubble.client import Backoff
 from bubble.reef.client import A2AClient
+from bubble.reef.dialects import Request
 from bubble.reef.events import AgentEvent, TextPart
 from bubble.reef.failures import AgentFailure, Broken, Busy, CardRefused, Refused, Silent, Unreachable
+from bubble.reef.http import AgentHttp
 from bubble.reef.messages import OutgoingMessage
+from bubble.reef.peers import Peers
 from tests.docs.ports import free_ports
 from tests.reef.conftest import PLAIN
 from tests.reef.raw_agent import Answer, Asked, RawAgent, event_stream, json_answer, raw_agent
@@ -130,6 +133,90 @@ async def test_a_card_on_a_public_host_may_not_name_a_private_one(client_of: Cli
     assert (await trusting.resolve_transport()).interface.url == named
 
 
+class Names(httpx2.AsyncBaseTransport):
+    """Connects to nobody, but tells of it as the real transport does: a name is at the next of these addresses, the last one for good."""
+
+    def __init__(self, **addresses: list[str]) -> None:
+        self._addresses = addresses
+        self.asked: list[str] = []
+        self.hung_up = 0
+
+    def get_extra_info(self, info: str) -> tuple[str, int]:
+        assert info == "server_addr"
+        return self._address, 80
+
+    async def aclose(self) -> None:
+        self.hung_up += 1
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        left = self._addresses[request.url.host.replace(".example", "")]
+        self._address = left.pop(0) if len(left) > 1 else left[0]
+        await request.extensions["trace"]("connection.connect_tcp.started", {"host": request.url.host, "port": 80})
+        await request.extensions["trace"]("connection.connect_tcp.complete", {"return_value": self})
+        self.asked.append(str(request.url))
+        if request.method == "GET":
+            interface = {"url": "http://api.example", "protocolBinding": "JSONRPC", "protocolVersion": "1.0"}
+            return httpx2.Response(200, json={"capabilities": {"streaming": True}, "supportedInterfaces": [interface]})
+        return httpx2.Response(200, json={"result": DONE})
+
+
+@pytest.mark.requirement("RF-66")
+@pytest.mark.parametrize("address", ["127.0.0.1", "10.1.2.3", "::1", "64:ff9b::7f00:1"])
+async def test_a_name_that_has_become_that_of_a_private_host_is_hung_up_on(client_of: ClientOf, address: str) -> None:
+    names = Names(card=["93.184.216.34"], api=["93.184.216.34", address])
+    client = client_of("http://card.example", transport=names)
+    assert len(await heard(client)) == 1
+    failure = await failure_of(client)
+    assert isinstance(failure, CardRefused)
+    assert f"http://api.example:80 is at {address}" in failure.message
+    assert "add its origin to a2a.trustedOrigins" in failure.message
+    assert (names.asked[1:], names.hung_up) == (["http://api.example"], 1)
+
+
+@pytest.mark.requirement("RF-66")
+async def test_what_is_trusted_may_be_on_a_private_host_and_so_may_all_that_a_private_card_names(
+    client_of: ClientOf,
+) -> None:
+    public = Names(card=["93.184.216.34"], api=["10.1.2.3"])
+    assert await heard(client_of("http://card.example", transport=public, trusted_origins=["http://api.example"]))
+    private = Names(card=["10.1.2.4"], api=["10.1.2.3"])
+    assert await heard(client_of("http://card.example", transport=private))
+    with pytest.raises(CardRefused):
+        await heard(client_of("http://card.example", transport=Names(card=["93.184.216.34"], api=["10.1.2.3"])))
+
+
+@pytest.mark.requirement("RF-66")
+async def test_a_connection_to_a_private_host_is_hung_up_before_anything_is_said() -> None:
+    async with raw_agent(once(event_stream(DONE))) as raw:
+        peers = Peers(allowed=())
+        http = AgentHttp(
+            bearer=lambda: None, trusted=(), peers=peers, transport=httpx2.AsyncHTTPTransport(verify=PLAIN)
+        )
+        request = Request(method="GET", url=f"{raw.url}/tasks/t")
+        peers.only_public = True
+        with pytest.raises(CardRefused, match=r"is at 127\.0\.0\.1"):
+            async with http.send(request, accept="*/*"):
+                pass
+        assert raw.asked == []
+        peers.only_public = False
+        async with http.send(request, accept="*/*") as response:
+            assert response.status_code == 200
+        assert peers.is_private(raw.url)
+        await http.close()
+
+
+@pytest.mark.parametrize(
+    "url", ["http://h:99999", "http://[oops", "http://a b", "http://user:S3CR3T@h:99999/?key=S3CR3T"]
+)
+async def test_a_card_that_names_what_cannot_be_called_is_one_sentence(client_of: ClientOf, url: str) -> None:
+    async with raw_agent(once(event_stream(DONE))) as raw:
+        raw.card = {"capabilities": {"streaming": True}, "url": url}
+        failure = await failure_of(client_of(raw.url))
+        assert isinstance(failure, CardRefused)
+        assert "The agent card's url is" in failure.message
+        assert "S3CR3T" not in failure.message
+
+
 # --- origins and the bearer -----------------------------------------------------------------------------------------------------
 
 
@@ -172,6 +259,17 @@ async def test_redirects_are_followed_within_the_origin_and_not_elsewhere(client
         assert isinstance(failure, Refused)
         assert "is not followed" in failure.message
         assert away.asked == []
+
+
+@pytest.mark.parametrize(
+    "location", ["http://h:99999/", "http://[oops", "http://a b/", "//u:S3CR3T@h:x/?key=S3CR3T", "ftp://h/"]
+)
+async def test_a_redirect_to_what_cannot_be_called_is_one_sentence(client_of: ClientOf, location: str) -> None:
+    async with raw_agent(once(to(location))) as raw:
+        failure = await failure_of(client_of(raw.url))
+        assert isinstance(failure, Refused)
+        assert "redirects (Location) to" in failure.message
+        assert "S3CR3T" not in failure.message
 
 
 async def test_redirects_in_a_circle_end(client_of: ClientOf) -> None:

@@ -66,6 +66,28 @@ def test_http_goes_to_its_generations_paths(generation: str, prefix: str) -> Non
     ]
 
 
+def test_a_query_of_the_url_stays_behind_the_path() -> None:
+    for generation, binding in BOTH:
+        interface = Interface(generation=generation, binding=binding, url="http://agent/base?key=1", tenant="")
+        spoken = dialect_of(interface)
+        paths = ["", "", ""] if binding == "JSONRPC" else ["/message:stream", "/tasks/t:subscribe", "/tasks/t:cancel"]
+        paths = [f"/v1{path}" if (generation, binding) == ("0.3", "HTTP+JSON") else path for path in paths]
+        urls = [request.url for request in (spoken.stream(message()), spoken.rejoin("t"), spoken.cancel("t"))]
+        assert urls == [f"http://agent/base{path}?key=1" for path in paths]
+
+
+@pytest.mark.parametrize("task_id", ["..", ".", "\ud800", "x" * 5_000])
+@pytest.mark.parametrize("generation", ["0.3", "1.0"])
+def test_a_task_whose_id_can_be_no_part_of_an_address_is_said_to_be_so(generation: str, task_id: str) -> None:
+    spoken = dialect(generation, "HTTP+JSON")
+    for ask in (spoken.rejoin, spoken.get, spoken.cancel):
+        with pytest.raises(Broken, match=r"calls its task .*: it can be no part of an address") as raised:
+            ask(task_id)
+        assert len(raised.value.message) < 1_000
+    for ask in (dialect(generation, "JSONRPC").rejoin, dialect(generation, "JSONRPC").get):
+        assert ask(task_id).url == URL
+
+
 @pytest.mark.requirement("RF-54", "RF-61")
 def test_only_the_newer_generation_names_its_version() -> None:
     for generation, binding in BOTH:

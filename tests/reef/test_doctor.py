@@ -56,6 +56,19 @@ async def test_it_tells_the_card_the_binding_and_the_dialect(raw: RawAgent) -> N
     assert found["dialect"].sentence == f"It is spoken to in A2A 1.0 over HTTP+JSON, at {raw.url}."
 
 
+async def test_it_tells_no_secrets_of_the_cards_address(raw: RawAgent) -> None:
+    raw.card = {**raw.card, "supportedInterfaces": [{"protocolBinding": "HTTP+JSON", "url": "/a?key=S3CR3T"}]}
+    host = raw.url.removeprefix("http://")
+    found = await findings(raw, A2A_AGENT_CARD_URL=f"http://user:S3CR3T@{host}/?key=S3CR3T")
+    assert found["card"].sentence.startswith(f"http://…@{host}/.well-known/agent-card.json?… is the card of Raw")
+    assert found["dialect"].sentence.endswith(f"at http://…@{host}/a?….")
+    raw.card_path = "/nowhere"
+    assert (
+        "S3CR3T"
+        not in (await findings(raw, A2A_AGENT_CARD_URL=f"http://user:S3CR3T@{host}/?key=S3CR3T"))["card"].sentence
+    )
+
+
 async def test_it_tells_what_is_wrong_with_the_card(raw: RawAgent) -> None:
     raw.card = {**raw.card, "capabilities": {}}
     assert "does not say that the agent streams" in (await findings(raw))["card"].sentence

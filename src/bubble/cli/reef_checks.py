@@ -18,6 +18,7 @@ async def reef_findings(config: ReefConfig) -> list[Finding]:
 
 
 async def _agent(config: ReefConfig) -> list[Finding]:
+    from bubble.reef.discretion import shown_url
     from bubble.reef.failures import AgentFailure
     from bubble.reef.running import client_of
 
@@ -34,12 +35,14 @@ async def _agent(config: ReefConfig) -> list[Finding]:
     interface = known.interface
     return [
         _finding(
-            "card", "ok", f"{known.card_url} is the card of {known.name or 'an agent without a name'}; it streams."
+            "card",
+            "ok",
+            f"{shown_url(known.card_url)} is the card of {known.name or 'an agent without a name'}; it streams.",
         ),
         _finding(
             "dialect",
             "ok",
-            f"It is spoken to in A2A {interface.generation} over {interface.binding}, at {interface.url}.",
+            f"It is spoken to in A2A {interface.generation} over {interface.binding}, at {shown_url(interface.url)}.",
         ),
     ]
 

@@ -11,8 +11,9 @@ from bubble.protocol.jsontext import JSONValue, load_json
 from bubble.protocol.sse import SseDecoder, SseOverflow
 from bubble.reef.dialects.base import Dialect
 from bubble.reef.dialects.reading import error_of
+from bubble.reef.discretion import quoted
 from bubble.reef.events import AgentEvent
-from bubble.reef.failures import AgentFailure, Broken, Busy, Refused, quoted
+from bubble.reef.failures import AgentFailure, Broken, Busy, Refused
 
 __all__ = ["EVENT_STREAM", "JSON", "events_of", "object_of", "refuse_errors"]
 

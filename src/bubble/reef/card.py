@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
 from bubble.protocol.jsontext import JSONValue
-from bubble.reef.addresses import interface_url
-from bubble.reef.failures import CardRefused, quoted
+from bubble.reef.addresses import interface_url, path_segment
+from bubble.reef.discretion import quoted, shown_url
+from bubble.reef.failures import CardRefused
 
 __all__ = ["Binding", "Generation", "Interface", "agent_name", "choose"]
 
@@ -34,7 +35,18 @@ class Interface:
     tenant: str = ""
 
     def __str__(self) -> str:
-        return f"{self.binding} of A2A {self.generation} at {self.url}"
+        return f"{self.binding} of A2A {self.generation} at {shown_url(self.url)}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Offer:
+    """What a card says of an interface, as it says it. `member` is where; `binding` may be anything."""
+
+    member: str
+    binding: JSONValue
+    url: str
+    version: JSONValue
+    tenant: str = ""
 
 
 def choose(card: JSONValue, *, card_url: str) -> Interface:
@@ -51,14 +63,16 @@ def choose(card: JSONValue, *, card_url: str) -> Interface:
         raise CardRefused(
             "The agent card does not say that the agent streams (capabilities.streaming), which reef needs."
         )
-    entries = _objects(card.get("supportedInterfaces"))
-    chosen = _of_interfaces(entries, card) if entries else _of_older_card(card)
-    return Interface(
-        binding=chosen.binding,
-        generation=chosen.generation,
-        url=interface_url(chosen.url, card_url=card_url),
+    offers = list(_interfaces(card))
+    chosen, binding = _first_of(offers, "HTTP+JSON", "JSONRPC") if offers else _first_of(list(_older_offers(card)))
+    interface = Interface(
+        binding=binding,
+        generation=_generation(chosen.version, otherwise="1.0" if offers else "0.3"),
+        url=interface_url(chosen.url, card_url=card_url, member=chosen.member),
         tenant=chosen.tenant,
     )
+    _check_tenant(interface, chosen)
+    return interface
 
 
 def agent_name(card: JSONValue) -> str:
@@ -67,45 +81,55 @@ def agent_name(card: JSONValue) -> str:
     return quoted(name) if isinstance(name, str) else ""
 
 
-def _of_interfaces(entries: list[dict[str, JSONValue]], card: dict[str, JSONValue]) -> Interface:
-    spoken = [
-        (binding, entry) for entry in entries if (binding := _binding(entry.get("protocolBinding"))) and _url(entry)
-    ]
-    for wanted in ("HTTP+JSON", "JSONRPC"):
-        for binding, entry in spoken:
-            if binding == wanted:
-                version = entry.get("protocolVersion") or card.get("protocolVersion")
-                return Interface(
-                    binding=binding,
-                    generation=_generation(version, otherwise="1.0"),
-                    url=_url(entry),
-                    tenant=_text(entry.get("tenant")),
-                )
-    raise _nothing_spoken(entry.get("protocolBinding") for entry in entries)
+def _interfaces(card: dict[str, JSONValue]) -> Iterator[_Offer]:
+    for at, entry in _objects(card.get("supportedInterfaces")):
+        yield _Offer(
+            member=f"supportedInterfaces[{at}].url",
+            binding=entry.get("protocolBinding"),
+            url=_text(entry.get("url")),
+            version=entry.get("protocolVersion") or card.get("protocolVersion"),
+            tenant=_text(entry.get("tenant")),
+        )
 
 
-def _of_older_card(card: dict[str, JSONValue]) -> Interface:
-    generation = _generation(card.get("protocolVersion"), otherwise="0.3")
-    offers = list(_older_offers(card))
-    for transport, url in offers:
-        if (binding := _binding(transport)) and url:
-            return Interface(binding=binding, generation=generation, url=url)
+def _older_offers(card: dict[str, JSONValue]) -> Iterator[_Offer]:
+    version = card.get("protocolVersion")
+    if url := _text(card.get("url")):
+        yield _Offer(member="url", binding=card.get("preferredTransport") or "JSONRPC", url=url, version=version)
+    for at, entry in _objects(card.get("additionalInterfaces")):
+        yield _Offer(
+            member=f"additionalInterfaces[{at}].url",
+            binding=entry.get("transport"),
+            url=_text(entry.get("url")),
+            version=version,
+        )
+
+
+def _first_of(offers: list[_Offer], *order: Binding) -> tuple[_Offer, Binding]:
+    """The first offer that can be used: of the first binding of `order` that there is one of, or simply the first."""
     if not offers:
         raise CardRefused("The agent card names no url and no interfaces.")
-    raise _nothing_spoken(transport for transport, _ in offers)
+    spoken = [(offer, binding) for offer in offers if (binding := _binding(offer.binding)) is not None]
+    if not spoken:
+        bindings = sorted({quoted(offer.binding) for offer in offers if isinstance(offer.binding, str)})
+        raise CardRefused(
+            f"The agent card offers {', '.join(bindings) or 'nothing'}; reef speaks HTTP+JSON and JSONRPC."
+        )
+    with_url = [(offer, binding) for offer, binding in spoken if offer.url]
+    if not with_url:
+        raise CardRefused(f"The agent card's {spoken[0][0].member} is missing or empty.")
+    ordered = (each for wanted in order for each in with_url if each[1] == wanted)
+    return next(ordered, with_url[0])
 
 
-def _older_offers(card: dict[str, JSONValue]) -> Iterator[tuple[JSONValue, str]]:
-    additional = _objects(card.get("additionalInterfaces"))
-    if url := _text(card.get("url")):
-        yield card.get("preferredTransport") or "JSONRPC", url
-    for entry in additional:
-        yield entry.get("transport"), _url(entry)
-
-
-def _nothing_spoken(bindings: Iterator[JSONValue]) -> CardRefused:
-    named = ", ".join(sorted({quoted(binding) for binding in bindings if isinstance(binding, str)})) or "nothing"
-    return CardRefused(f"The agent card offers {named}; reef speaks HTTP+JSON and JSONRPC.")
+def _check_tenant(interface: Interface, offer: _Offer) -> None:
+    # Over JSON-RPC it is a value among others.
+    if interface.binding == "HTTP+JSON" and interface.tenant:
+        try:
+            path_segment(interface.tenant)
+        except ValueError as error:
+            member = offer.member.replace(".url", ".tenant")
+            raise CardRefused(f"The agent card's {member} is {quoted(interface.tenant)}: {error}.") from None
 
 
 def _binding(name: JSONValue) -> Binding | None:
@@ -124,12 +148,11 @@ def _member(card: dict[str, JSONValue], name: str) -> dict[str, JSONValue]:
     return value if isinstance(value, dict) else {}
 
 
-def _objects(value: JSONValue) -> list[dict[str, JSONValue]]:
-    return [entry for entry in value if isinstance(entry, dict)] if isinstance(value, list) else []
-
-
-def _url(entry: dict[str, JSONValue]) -> str:
-    return _text(entry.get("url"))
+def _objects(value: JSONValue) -> Iterator[tuple[int, dict[str, JSONValue]]]:
+    """The objects of a list, with their places."""
+    for at, entry in enumerate(value if isinstance(value, list) else []):
+        if isinstance(entry, dict):
+            yield at, entry
 
 
 def _text(value: JSONValue) -> str:

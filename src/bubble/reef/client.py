@@ -21,6 +21,7 @@ from bubble.reef.events import AgentEvent
 from bubble.reef.failures import AgentFailure, Broken, Busy, CardRefused, Refused, Unreachable
 from bubble.reef.http import CONNECT_SECONDS, IDLE_SECONDS, AgentHttp, Bearer
 from bubble.reef.messages import OutgoingMessage
+from bubble.reef.peers import Peers
 
 __all__ = ["A2AClient", "KnownAgent"]
 
@@ -64,10 +65,13 @@ class A2AClient:
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._card_urls = card_urls(agent_card_url)
-        self._trusted = {origin(agent_card_url), *(origin(trusted) for trusted in trusted_origins)}
+        named = {origin(trusted) for trusted in trusted_origins}
+        self._trusted = {origin(agent_card_url), *named}
+        self._peers = Peers(allowed=named)
         self._http = AgentHttp(
             bearer=bearer,
             trusted=self._trusted,
+            peers=self._peers,
             idle_seconds=idle_seconds,
             connect_seconds=connect_seconds,
             transport=transport,
@@ -105,6 +109,7 @@ class A2AClient:
         return await self._read_card_at(self._card_urls[-1])
 
     async def _read_card_at(self, url: str) -> KnownAgent:
+        self._peers.only_public = False  # this address is the operator's own word
         async with self._http.send(Request(method="GET", url=url), accept=JSON) as response:
             if response.status_code == 404:
                 raise Refused(f"There is no agent card at {url}.", status=404)
@@ -118,9 +123,10 @@ class A2AClient:
         return KnownAgent(name=agent_name(card), card_url=url, interface=interface)
 
     async def _check_host(self, interface: Interface, *, card_url: str) -> None:
-        if origin(interface.url) in self._trusted:
+        self._peers.only_public = not self._peers.is_private(card_url)
+        if origin(interface.url) in self._trusted or not self._peers.only_public:
             return
-        if any(await _are_private(interface.url)) and not all(await _are_private(card_url)):
+        if any(await _are_private(interface.url)):
             raise CardRefused(
                 f"The agent card at {card_url} names {interface.url}, which is an address of this machine or of a private network."
                 " If that is meant, add its origin to a2a.trustedOrigins."

@@ -9,25 +9,16 @@
         ├── Broken           the stream ended in the middle, or is no A2A stream
         └── Silent           not a byte for as long as the idle limit
 
-Everybody on the thread reads the messages, so they hold no bearer, also where an agent echoes it, and of addresses neither credentials nor
-the query. What an agent says of itself is quoted, shortened.
+Everybody on the thread reads the messages, so they hold no secrets (`discretion`), also where an agent echoes them. What an agent says of
+itself is quoted, shortened.
 """
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from bubble.protocol.errors import Unavailable
+from bubble.reef.discretion import without_secrets
 
-__all__ = ["AgentFailure", "Broken", "Busy", "CardRefused", "Refused", "Silent", "Unreachable", "quoted"]
-
-_QUOTED = 500
-_SECRETS: Final = (
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]+"), r"\1 …"),
-    (re.compile(r"\b(\w+://)[^\s/?#@]+@"), r"\1…@"),
-    (re.compile(r"\b(\w+://[^\s?#]+)\?[^\s#]*[^\s#.,;:!?]"), r"\1?…"),
-)
+__all__ = ["AgentFailure", "Broken", "Busy", "CardRefused", "Refused", "Silent", "Unreachable"]
 
 
 class AgentFailure(Unavailable):
@@ -36,9 +27,7 @@ class AgentFailure(Unavailable):
     begun = False
 
     def __init__(self, message: str) -> None:
-        for secret, mask in _SECRETS:
-            message = secret.sub(mask, message)
-        super().__init__(message)
+        super().__init__(without_secrets(message))
 
 
 class CardRefused(AgentFailure):
@@ -80,9 +69,3 @@ class Broken(AgentFailure):
 
 class Silent(AgentFailure):
     """The agent is connected and says nothing."""
-
-
-def quoted(text: str) -> str:
-    """Foreign words for use in a sentence: on one line, and not longer than is useful."""
-    plain = " ".join(text.split())
-    return plain if len(plain) <= _QUOTED else plain[:_QUOTED] + "…"

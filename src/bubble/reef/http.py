@@ -1,4 +1,4 @@
-"""HTTP to one agent: where the bearer goes, which redirects are followed, what is heard as silence.
+"""HTTP to one agent: where the bearer goes, which redirects are followed, where it may lead, what is heard as silence.
 
 The pool has no bound: a stream may last for hours, and there is one per thread that is being answered.
 """
@@ -8,15 +8,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from typing import Final
-from urllib.parse import urljoin
 
 import httpx2
 
 from bubble.protocol.jsontext import dump_json
 from bubble.protocol.version import VERSION
-from bubble.reef.addresses import origin
+from bubble.reef.addresses import absolute, origin
 from bubble.reef.dialects.base import Request
+from bubble.reef.discretion import shown_url
 from bubble.reef.failures import AgentFailure, Broken, Refused, Silent, Unreachable
+from bubble.reef.peers import Peers
 
 __all__ = ["CONNECT_SECONDS", "IDLE_SECONDS", "AgentHttp", "Bearer"]
 
@@ -33,8 +34,8 @@ _FOLLOWED: Final = {"GET": {301, 302, 303, 307, 308}, "POST": {307, 308}}
 class AgentHttp:
     """One pool of connections. `close()` it.
 
-    `trusted` are the origins that the bearer goes to, that of the card among them. `idle_seconds` is how long an agent may be silent,
-    without a byte; there is no other limit to how long an answer takes.
+    `trusted` are the origins that the bearer goes to, that of the card among them. `peers` decides which addresses are connected to.
+    `idle_seconds` is how long an agent may be silent, without a byte; there is no other limit to how long an answer takes.
     """
 
     def __init__(
@@ -42,12 +43,14 @@ class AgentHttp:
         *,
         bearer: Bearer,
         trusted: Collection[str],
+        peers: Peers,
         idle_seconds: float = IDLE_SECONDS,
         connect_seconds: float = CONNECT_SECONDS,
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._bearer = bearer
         self._trusted = frozenset(trusted)
+        self._peers = peers
         self._idle_seconds = idle_seconds
         self._client = httpx2.AsyncClient(
             transport=transport,
@@ -75,7 +78,7 @@ class AgentHttp:
         except httpx2.TransportError as error:
             raise self._failure(error, request.url) from error
         except httpx2.InvalidURL as error:
-            raise Unreachable(f"{request.url!r} is no URL that can be called.") from error
+            raise Broken(f"{shown_url(request.url)} is no URL that can be called.") from error
         except httpx2.DecodingError as error:
             raise Broken("The agent's answer is not compressed as it says.") from error
 
@@ -86,10 +89,7 @@ class AgentHttp:
             if not response.has_redirect_location or response.status_code not in _FOLLOWED[request.method]:
                 return response
             await response.aclose()
-            target = urljoin(url, response.headers["Location"])
-            if origin(target) != origin(url):
-                raise Refused(f"The agent redirects to {target}, which is not followed.", status=response.status_code)
-            url = target
+            url = _redirected(url, response)
         raise Refused("The agent redirects without end.")
 
     def _built(self, request: Request, url: str, accept: str) -> httpx2.Request:
@@ -97,9 +97,12 @@ class AgentHttp:
         if origin(url) in self._trusted and (bearer := self._bearer()) is not None:
             headers["Authorization"] = f"Bearer {bearer}"
         if request.body is None:
-            return self._client.build_request(request.method, url, headers=headers)
-        headers["Content-Type"] = "application/json"
-        return self._client.build_request(request.method, url, headers=headers, content=dump_json(request.body))
+            content = None
+        else:
+            headers["Content-Type"] = "application/json"
+            content = dump_json(request.body)
+        extensions = {"trace": self._peers.tracer(url)}
+        return self._client.build_request(request.method, url, headers=headers, content=content, extensions=extensions)
 
     def _failure(self, error: httpx2.TransportError, url: str) -> AgentFailure:
         where = origin(url)
@@ -108,3 +111,20 @@ class AgentHttp:
         if isinstance(error, httpx2.TimeoutException):
             return Silent(f"The agent at {where} has been silent for {self._idle_seconds:g} seconds.")
         return Broken(f"The connection to the agent at {where} was lost.")
+
+
+def _redirected(url: str, response: httpx2.Response) -> str:
+    """Where a redirect leads, which is within the origin. Raises `Refused`."""
+    location = response.headers["Location"]
+    try:
+        target = absolute(location, base=url)
+    except ValueError as error:
+        raise Refused(
+            f"The agent redirects (Location) to {shown_url(location)}, which cannot be called: {error}.",
+            status=response.status_code,
+        ) from None
+    if origin(target) != origin(url):
+        raise Refused(
+            f"The agent redirects to {shown_url(target)}, which is not followed.", status=response.status_code
+        )
+    return target

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from bubble.protocol.jsontext import JSONValue
+from bubble.reef.discretion import quoted
 from bubble.reef.events import AgentEvent, Carrier, Content, DataPart, FilePart, Part, TaskState, TextPart
-from bubble.reef.failures import Broken, Refused, quoted
+from bubble.reef.failures import Broken, Refused
 
 __all__ = ["KINDS", "WRAPPERS", "Members", "as_members", "by_kind", "by_wrapper", "error_of", "read_event"]
 

@@ -5,19 +5,24 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Mapping
 from typing import ClassVar
-from urllib.parse import quote
 
 from bubble.protocol.jsontext import JSONValue
+from bubble.reef.addresses import below, path_segment
 from bubble.reef.dialects.base import Dialect, Method, Request
 from bubble.reef.dialects.reading import as_members, by_wrapper, error_of
+from bubble.reef.discretion import quoted
 from bubble.reef.events import AgentEvent
+from bubble.reef.failures import Broken
 from bubble.reef.messages import OutgoingMessage
 
 __all__ = ["Rest"]
 
 
 class Rest(Dialect):
-    """A tenant goes in the path, before everything else."""
+    """A tenant goes in the path, before everything else; a query of the interface's url stays behind the path.
+
+    A task whose id can be no part of an address is `Broken`.
+    """
 
     binding = "HTTP+JSON"
     prefix: ClassVar[str]
@@ -40,8 +45,8 @@ class Rest(Dialect):
         return self._request("POST", f"{_task(task_id)}:cancel", {})
 
     def _request(self, method: Method, path: str, body: JSONValue = None) -> Request:
-        tenant = f"/{quote(self.interface.tenant, safe='')}" if self.interface.tenant else ""
-        url = f"{self.interface.url.rstrip('/')}{tenant}{self.prefix}{path}"
+        tenant = f"/{path_segment(self.interface.tenant)}" if self.interface.tenant else ""
+        url = below(self.interface.url, f"{tenant}{self.prefix}{path}")
         return Request(method=method, url=url, body=body, headers=self.headers)
 
     def read(self, payload: JSONValue) -> AgentEvent | None:
@@ -52,4 +57,7 @@ class Rest(Dialect):
 
 
 def _task(task_id: str) -> str:
-    return f"/tasks/{quote(task_id, safe='')}"
+    try:
+        return f"/tasks/{path_segment(task_id)}"
+    except ValueError as error:
+        raise Broken(f"The agent calls its task {quoted(task_id)!r}: {error}.") from None
