@@ -78,6 +78,20 @@ def test_the_examples_of_the_guide_are_accepted(tmp_path: Path) -> None:
         ("idleSeconds = 0", "a2a.idleSeconds"),
         ('trustedOrigins = ["example"]', "a2a.trustedOrigins"),
         ('trustedOrigins = "https://a.example"', "a2a.trustedOrigins"),
+        ('trustedOrigins = ["a.example"]', "a2a.trustedOrigins"),
+        ('trustedOrigins = ["https://a.example", "https://b.example/x"]', "a2a.trustedOrigins"),
+        ('trustedOrigins = ["https://a.example?x=1"]', "a2a.trustedOrigins"),
+        ('trustedOrigins = ["https://a.example:99999"]', "a2a.trustedOrigins"),
+        ('trustedOrigins = ["https://user:pw@a.example"]', "a2a.trustedOrigins"),
+        ('trustedOrigins = [""]', "a2a.trustedOrigins"),
+        ('token = ""', "a2a.token"),
+        ('token = "schlüssel"', "a2a.token"),
+        ('token = "two\\nlines"', "a2a.token"),
+        ("idleSeconds = nan", "a2a.idleSeconds"),
+        ("idleSeconds = inf", "a2a.idleSeconds"),
+        ("idleSeconds = true", "a2a.idleSeconds"),
+        ("[reef]\nmaxBotTurns = true", "reef.maxBotTurns"),
+        ("[reef]\nmaxBotTurns = 9223372036854775808", "reef.maxBotTurns"),
         ("[reef]\nmaxBotTurns = 0", "reef.maxBotTurns"),
         ("[reef]\nmaxTurns = 1", "reef.maxTurns"),
         ("[rief]\nx = 1", "rief"),
@@ -86,6 +100,16 @@ def test_the_examples_of_the_guide_are_accepted(tmp_path: Path) -> None:
 def test_what_is_wrong_is_named(tmp_path: Path, more: str, key: str) -> None:
     with pytest.raises(ConfigError, match=f"`{key}`"):
         read(tmp_path, more)
+
+
+@pytest.mark.requirement("RF-94")
+@pytest.mark.parametrize(
+    "url", ["", "abc", "http://h:99999", "http://[oops", "http://a b", "http://u:S3CR3T@h:0/?key=S3CR3T"]
+)
+def test_an_agents_address_that_cannot_be_called_is_one_sentence_without_it(tmp_path: Path, url: str) -> None:
+    with pytest.raises(ConfigError, match=r"`a2a\.agentCardUrl`.*: it.* must .+\.$") as raised:
+        read(tmp_path, environ={"BUBBLE_REEF_A2A_AGENT_CARD_URL": url})
+    assert "S3CR3T" not in str(raised.value)
 
 
 @pytest.mark.requirement("RF-94")

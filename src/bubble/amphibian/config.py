@@ -26,6 +26,13 @@ __all__ = ["ConfigError", "read_config", "variable_prefix"]
 
 C = TypeVar("C", bound=ConnectorConfig)
 
+# As an editor may write it: with a mark at its beginning.
+_UTF8: Final = "utf-8-sig"
+_TOO_DEEP: Final = "nests too deeply to be a configuration."
+_LINE = re.compile(r"at line (\d+)")
+_LONG_NUMBER = re.compile(r"^\s*([\w.\-]+)\s*=[^#\n]*[\d_]{4000}", re.ASCII | re.MULTILINE)
+# `key = …` and `[table]`
+_ON_A_LINE = re.compile(r"\s*(?:\[+\s*([\w.\-]+)\s*\]+|([\w.\-]+)\s*=)", re.ASCII)
 _YES_AND_NO: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -69,7 +76,7 @@ def read_config(model: type[C], *, name: str, file: Path | None, environ: Mappin
     given = {key.dotted: variable for variable, key in variables.items() if variable in environ}
     for variable, key in variables.items():
         if variable in environ:
-            _section_of(values, key.section)[key.name] = _from_text(key, environ[variable])
+            _section_of(values, key.section)[key.name] = _from_text(key, environ[variable], variable=variable)
     for key in keys:  # so that what is missing is named by its key, not by its section
         values.setdefault(key.section, {})
     try:
@@ -78,6 +85,8 @@ def read_config(model: type[C], *, name: str, file: Path | None, environ: Mappin
         )
     except ValidationError as error:
         raise ConfigError(_explained(error, keys, name=name, file=file, given=given)) from None
+    except RecursionError:
+        raise ConfigError(f"{file} {_TOO_DEEP}") from None
 
 
 def _keys_of(model: type[ConnectorConfig]) -> Iterator[_Key]:
@@ -99,13 +108,30 @@ def _snake(name: str) -> str:
 
 def _read(file: Path) -> dict[str, object]:
     try:
-        return tomllib.loads(file.read_text("utf-8"))
+        text = file.read_text(_UTF8)
     except FileNotFoundError:
         raise ConfigError(f"There is no file {file}.") from None
     except OSError as error:
         raise ConfigError(f"{file} cannot be read: {error.strerror or error}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except UnicodeDecodeError as error:
         raise ConfigError(f"{file} is not TOML: {error}.") from None
+    try:
+        return tomllib.loads(text)
+    except RecursionError:
+        raise ConfigError(f"{file} {_TOO_DEEP}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file} is not TOML{_key_at(text, error)}: {error}.") from None
+    except ValueError:  # Python's own
+        found = _LONG_NUMBER.search(text)
+        where = f" at `{found[1]}`" if found else ""
+        raise ConfigError(f"{file} has a number of thousands of digits{where}.") from None
+
+
+def _key_at(text: str, error: tomllib.TOMLDecodeError) -> str:
+    """Which key stands on the line that is complained of, in words to insert. What it is set to may be a secret."""
+    line = _LINE.search(str(error))
+    found = _ON_A_LINE.match(text.split("\n")[int(line[1]) - 1]) if line else None
+    return f" at `{found[1] or found[2]}`" if found else ""
 
 
 def _section_of(values: dict[str, object], name: str) -> dict[str, object]:
@@ -119,12 +145,16 @@ def _put_secret_in(values: dict[str, object], key: _Key, *, beside: Path) -> Non
     if not isinstance(given, dict):
         return
     place = given.get("file")
-    if set(given) != {"file"} or not isinstance(place, str):
+    if set(given) != {"file"} or not isinstance(place, str) or not place:
         raise ConfigError(f'`{key.dotted}` must be a text or {{file = "..."}}.')
+    if not place.isprintable():
+        raise ConfigError(f"`{key.dotted}` names a file whose path cannot be one.")
     try:
-        section[key.name] = (beside / Path(place).expanduser()).read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        section[key.name] = (beside / Path(place).expanduser()).read_text(_UTF8).strip()
+    except UnicodeDecodeError:
+        raise ConfigError(f"`{key.dotted}`: {place} holds something that is no text.") from None
+    except (OSError, RuntimeError) as error:  # the latter where nobody's home is meant
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error).rstrip(".")
         raise ConfigError(f"`{key.dotted}`: {place} cannot be read: {reason}.") from None
 
 
@@ -137,8 +167,14 @@ def _refuse_unknown(known: Mapping[str, _Key], environ: Mapping[str, str], prefi
             raise ConfigError(f"The variable {variable} names no key{_guess(variable, known)}")
 
 
-def _from_text(key: _Key, text: str) -> object:
-    """The value that a variable stands for; what is no such value is left for the check to refuse."""
+def _from_text(key: _Key, text: str, *, variable: str) -> object:
+    """The value that a variable stands for; what is no such value is left for the check to refuse. Bytes that are no text are refused
+    here.
+    """
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError:
+        raise ConfigError(f"`{key.dotted}` (from {variable}) is no UTF-8 text.") from None
     kinds = _kinds(key.field.annotation)
     if tuple in kinds or list in kinds:
         return [each.strip() for each in text.split(",") if each.strip()]
@@ -175,6 +211,8 @@ def _explained(
     error: ValidationError, keys: list[_Key], *, name: str, file: Path | None, given: Mapping[str, str]
 ) -> str:
     first = error.errors(include_input=False, include_url=False)[0]
+    if not first["loc"]:  # the text as a whole
+        return f"{file} {_TOO_DEEP}"
     dotted = ".".join(str(each) for each in first["loc"][:2])
     if first["type"] == "missing":
         key = next(each for each in keys if each.dotted == dotted)

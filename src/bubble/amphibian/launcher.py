@@ -32,8 +32,11 @@ _FAILED: Final = 1
 
 
 def default_store_path(name: str) -> Path:
-    """Where the connector `name` keeps its store if it is not told otherwise."""
-    return Path.home() / ".bubble" / name / "db.sqlite"
+    """Where the connector `name` keeps its store if it is not told otherwise. `ConfigError` for who has no home."""
+    try:
+        return Path.home() / ".bubble" / name / "db.sqlite"
+    except RuntimeError:
+        raise ConfigError("`store.path` is missing: there is no home directory to keep the store in.") from None
 
 
 async def launch(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from pathlib import Path
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
 from pydantic.alias_generators import to_camel
@@ -10,10 +11,25 @@ from pydantic.alias_generators import to_camel
 from bubble.amphibian.backlog import BacklogPolicy, OnFirstJoin, OnResume
 from bubble.client.paths import server_url
 from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.identifiers import is_name
 
-__all__ = ["BacklogOptions", "BubbleOptions", "ConnectorConfig", "Section", "StoreOptions"]
+__all__ = ["BacklogOptions", "BubbleOptions", "ConnectorConfig", "Section", "StoreOptions", "Token"]
 
-_Text = Annotated[str, Field(min_length=1)]
+# What a header can carry.
+_IN_TOKENS: Final = frozenset(map(chr, range(0x20, 0x7F)))
+
+
+def _checked_token(secret: SecretStr) -> SecretStr:
+    token = secret.get_secret_value()
+    if not token:
+        raise ValueError("it is empty")
+    if not _IN_TOKENS.issuperset(token) or token != token.strip():
+        raise ValueError("a token holds ASCII characters only, no controls, and no space at its ends")
+    return secret
+
+
+Token: TypeAlias = Annotated[SecretStr, AfterValidator(_checked_token)]
+"""A secret that is sent as a bearer."""
 
 
 def _checked_url(url: str) -> str:
@@ -23,10 +39,30 @@ def _checked_url(url: str) -> str:
         raise ValueError(error.message) from None
 
 
-class Section(BaseModel):
-    """A table of the file; frozen. Keys are camelCase, attributes snake_case. A `SecretStr` may be given as `{file = "…"}`."""
+def _checked_principal(name: str) -> str:
+    if not is_name(name):
+        raise ValueError("it is no principal's id")
+    return name
 
-    model_config = ConfigDict(alias_generator=to_camel, extra="forbid", frozen=True, validate_by_name=True)
+
+def _checked_path(path: str) -> str:
+    if not path or not path.isprintable():
+        raise ValueError("it is no path of a file")
+    try:
+        Path(path).expanduser()
+    except RuntimeError:
+        raise ValueError(f"there is no home directory for {Path(path).parts[0]}") from None
+    return path
+
+
+class Section(BaseModel):
+    """A table of the file; frozen. Keys are camelCase, attributes snake_case. A `SecretStr`, such as a `Token`, may be given as
+    `{file = "…"}`.
+    """
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, extra="forbid", frozen=True, validate_by_name=True, allow_inf_nan=False
+    )
 
 
 class BubbleOptions(Section):
@@ -35,8 +71,10 @@ class BubbleOptions(Section):
     url: Annotated[str, AfterValidator(_checked_url)] = Field(
         description="the server's address, for instance http://127.0.0.1:3000"
     )
-    token: SecretStr = Field(description="the bot's token")
-    principal_id: _Text = Field(description="the bot's principal; a token of another one is refused")
+    token: Token = Field(description="the bot's token")
+    principal_id: Annotated[str, AfterValidator(_checked_principal)] = Field(
+        description="the bot's principal; a token of another one is refused"
+    )
 
 
 class BacklogOptions(Section):
@@ -61,7 +99,7 @@ class BacklogOptions(Section):
 class StoreOptions(Section):
     """Where checkpoints and sessions are kept."""
 
-    path: _Text | None = Field(
+    path: Annotated[str, AfterValidator(_checked_path)] | None = Field(
         default=None, description="a SQLite file, or :memory:; by default ~/.bubble/<connector>/db.sqlite"
     )
 

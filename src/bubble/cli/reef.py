@@ -42,6 +42,7 @@ def reef(
 
 
 def _run(chosen: ReefConfig, *, as_json: bool) -> None:
+    from bubble.amphibian.config import ConfigError
     from bubble.amphibian.launcher import log_to_stderr, run_until_signalled
     from bubble.protocol.errors import BubbleError
     from bubble.reef.running import attend
@@ -55,6 +56,8 @@ def _run(chosen: ReefConfig, *, as_json: bool) -> None:
     log_to_stderr()
     try:
         run_until_signalled(lambda stop: attend(chosen, stop=stop, on_ready=tell))
+    except ConfigError as error:
+        raise UsageProblem(str(error)) from None
     except BubbleError as error:
         raise CommandError(error.message) from None
 

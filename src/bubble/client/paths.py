@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from urllib.parse import quote, urlsplit
 
+from httpx2 import URL, InvalidURL
+
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.identifiers import check_name
 
@@ -12,12 +14,23 @@ __all__ = ["principal_path", "server_url", "thread_path"]
 
 def server_url(url: str) -> str:
     """The address of a server, possibly with a prefix, without a slash at its end. `InvalidRequest` for what is none."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.netloc or parts.query or parts.fragment:
-        raise InvalidRequest(f'"{url}" is no address of a server: use one like https://bubble.example.com.')
-    if "@" in parts.netloc:
+    if "@" in url.partition("//")[2].partition("/")[0]:
         raise InvalidRequest("The address must not hold a password; the token is an option of its own.")
+    if not _is_server(url):
+        raise InvalidRequest(f'"{url}" is no address of a server: use one like https://bubble.example.com.')
     return url.rstrip("/")
+
+
+def _is_server(url: str) -> bool:
+    if not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        host, port = parts.hostname or "", parts.port
+        URL(url).raw_host.decode("ascii").encode("idna")
+    except (ValueError, InvalidURL):  # what stands in brackets, or for the port, or between two dots, is none
+        return False
+    return parts.scheme in ("http", "https") and bool(host) and port != 0 and not (parts.query or parts.fragment)
 
 
 def thread_path(thread_id: str, rest: str = "") -> str:

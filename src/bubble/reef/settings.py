@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from typing import Annotated
+from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field
 
-from bubble.amphibian.options import ConnectorConfig, Section
+from bubble.amphibian.options import ConnectorConfig, Section, Token
 from bubble.reef.addresses import card_urls
 from bubble.reef.http import IDLE_SECONDS
 
@@ -14,6 +15,9 @@ __all__ = ["NAME", "A2AOptions", "ReefConfig", "ReefOptions"]
 
 #: By what its variables begin and its directory is called.
 NAME = "reef"
+
+
+_NO_ORIGIN = "each must be an origin like https://agents.example, without a path"
 
 
 def _checked_card_url(url: str) -> str:
@@ -25,7 +29,10 @@ def _checked_origin(url: str) -> str:
     try:
         card_urls(url)
     except ValueError:
-        raise ValueError("each must be an origin like https://agents.example") from None
+        raise ValueError(_NO_ORIGIN) from None
+    parts = urlsplit(url)
+    if parts.path not in {"", "/"} or parts.query or parts.fragment or "@" in parts.netloc:
+        raise ValueError(_NO_ORIGIN)
     return url
 
 
@@ -35,7 +42,7 @@ class A2AOptions(Section):
     agent_card_url: Annotated[str, AfterValidator(_checked_card_url)] = Field(
         description="the agent's address, or that of its card; /.well-known/agent-card.json is added where it is missing"
     )
-    token: SecretStr | None = Field(default=None, description="a bearer for the agent, if it wants one")
+    token: Token | None = Field(default=None, description="a bearer for the agent, if it wants one")
     trusted_origins: list[Annotated[str, AfterValidator(_checked_origin)]] = Field(
         default=[],
         description="origins, beside the card's, that the bearer may go to and that a card on a public host may name",
