@@ -339,7 +339,7 @@ CASES = [
         path="/v1/sessions",
         body={"code": "nonsense"},
     ),
-    Case(operation="getAsset", code="not_found", who="alice", method="GET", path="/assets/nothing.js"),
+    Case(operation="getAsset", code="not_found", who="alice", method="GET", path="/assets/0/nothing.js"),
 ]
 # Shown in a test of their own: they need a header, or a store that is out of reach.
 ELSEWHERE = {("openSession", "forbidden"), ("closeSession", "forbidden"), ("readyz", "unavailable")}

@@ -50,7 +50,7 @@ DELETE /v1/principals/{principalId}/connections
 POST /v1/sessions | DELETE /v1/sessions | POST /v1/ws/tickets
 GET /openapi.json | GET /asyncapi.json | GET /docs
 GET /v1/ws
-GET / | GET /login | GET /assets/{file}
+GET / | GET /login | GET /assets/{version}/{file}
 """
 
 Document = dict[str, Any]

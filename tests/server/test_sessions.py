@@ -186,6 +186,32 @@ async def test_a_page_loads_only_what_is_bundled(world: World, path: str) -> Non
         assert not re.search(r"https?://(?!www\.w3\.org/2000/svg\b)", found.text)
 
 
-@pytest.mark.parametrize("path", ["/assets/nothing.js", "/assets/index.html", "/assets/..%2Fapp.py", "/assets/app.py"])
-async def test_only_assets_are_served_as_assets(world: World, path: str) -> None:
-    assert (await world.nobody.get(path)).status_code == 404
+@pytest.mark.parametrize("file", ["nothing.js", "index.html", "..%2Fapp.py", "app.py", ""])
+async def test_only_assets_are_served_as_assets(world: World, file: str) -> None:
+    script = re.findall(r'src="(assets/[^"]+)/page.js"', (await world.nobody.get("/")).text)[0]
+    assert (await world.nobody.get(f"/{script}/page.js")).status_code == 200
+    assert (await world.nobody.get(f"/{script}/{file}")).status_code == 404
+
+
+@pytest.mark.requirement("SF-44")
+async def test_what_a_page_needs_is_kept_by_browsers_for_as_long_as_it_is_the_same(world: World) -> None:
+    page = await world.nobody.get("/")
+    assert page.headers["cache-control"] == "no-cache"
+    addresses = re.findall(r'(?:src|href)="(assets/[^"]+)"', page.text)
+    (version,) = {address.split("/")[1] for address in addresses}
+    for address in addresses:
+        found = await world.nobody.get(f"/{address}")
+        assert found.headers["cache-control"] == "public, max-age=31536000, immutable"
+        # Whoever still has the page of another version does not get files of this one for it.
+        assert (await world.nobody.get(f"/{address.replace(version, '0' * len(version))}")).status_code == 404
+
+
+@pytest.mark.requirement("SF-44")
+async def test_a_page_that_a_browser_has_is_not_sent_again(world: World) -> None:
+    for path in PAGES:
+        page = await world.nobody.get(path)
+        tag = page.headers["etag"]
+        for known in (tag, f'"other", W/{tag}', "*"):
+            again = await world.nobody.get(path, headers={"If-None-Match": known})
+            assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+        assert (await world.nobody.get(path, headers={"If-None-Match": '"other"'})).content == page.content

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 
 import msgspec
 from starlette.types import Receive, Scope, Send
@@ -106,7 +107,7 @@ def _limit(operation: Operation, call: Call) -> int:
 async def _send(operation: Operation, result: object, send: Send) -> None:
     answer = result if isinstance(result, Answer) else Answer(content=result)
     status = operation.status if answer.status is None else answer.status
-    if answer.content is None:
+    if answer.content is None or status == HTTPStatus.NOT_MODIFIED:
         await send_whole(send, status=status, body=b"", media_type=None, headers=answer.headers)
         return
     body = answer.content if isinstance(answer.content, bytes) else encode_json(answer.content)

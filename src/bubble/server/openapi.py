@@ -217,9 +217,7 @@ def errors_of(operation: Operation) -> tuple[BubbleErrorCode, ...]:
     if not operation.while_draining:
         codes.add("unavailable")
     if operation.access == "bearer":
-        codes |= {"unauthenticated", "rate_limited"}
-        if operation.method != "GET":
-            codes.add("forbidden")
+        codes |= {"unauthenticated", "rate_limited", "forbidden"}
     if operation.takes_body:
         codes.add("payload_too_large")
     return tuple(code for code in ERROR_CODES if code in codes)
@@ -230,7 +228,8 @@ def _success(operation: Operation, status: int) -> Schemas:
         "description": HTTPStatus(status).phrase,
         "headers": _headers((*_EVERYWHERE, *operation.answer_headers)),
     }
-    if operation.content is not type(None) or operation.media_type == "text/event-stream":
+    has_content = operation.content is not type(None) or operation.media_type == "text/event-stream"
+    if has_content and status != HTTPStatus.NOT_MODIFIED:
         response["content"] = {operation.media_type.partition(";")[0]: {"schema": _content_schema(operation)}}
     return response
 

@@ -11,7 +11,8 @@ from bubble.server.answers import Answer, Header
 from bubble.server.calls import Call
 from bubble.server.operations import Operations
 from bubble.server.routes.shapes import Query
-from bubble.starfish.site import PageName, asset, page
+from bubble.starfish.site import PageName, asset, page, tag_of
+from bubble.starfish.site import version as current_version
 
 __all__ = ["OPERATIONS", "PAGE_HEADERS"]
 
@@ -26,8 +27,9 @@ _POLICY = (
 PAGE_HEADERS: list[Header] = [
     (b"content-security-policy", _POLICY.encode("ascii")),
     (b"referrer-policy", b"no-referrer"),
-    (b"cache-control", b"no-cache"),
 ]
+_LOOK_EACH_TIME: Header = (b"cache-control", b"no-cache")
+_KEEP: Header = (b"cache-control", b"public, max-age=31536000, immutable")
 _HTML = "text/html; charset=utf-8"
 
 Name = Annotated[str, Meta(max_length=256)]
@@ -47,41 +49,51 @@ class Login(Query, frozen=True, kw_only=True):
     thread: Name | None = None
 
 
-def _page(name: PageName) -> Answer[bytes]:
-    return Answer(content=page(name), headers=PAGE_HEADERS)
+def _page(name: PageName, call: Call) -> Answer[bytes]:
+    content = page(name)
+    tag = tag_of(content)
+    headers = [*PAGE_HEADERS, _LOOK_EACH_TIME, (b"etag", tag.encode("ascii"))]
+    known = {each.strip().removeprefix("W/") for line in call.headers.all(b"if-none-match") for each in line.split(",")}
+    if known & {tag, "*"}:
+        return Answer(status=304, content=b"", headers=headers)
+    return Answer(content=content, headers=headers)
 
 
-@OPERATIONS.add("GET", "/", summary="Take part in threads", tag="Pages", access="none", media_type=_HTML)
-async def front_page(call: Call, query: Place) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
+@OPERATIONS.add(
+    "GET", "/", summary="Take part in threads", tag="Pages", access="none", statuses=(304,), media_type=_HTML
+)
+async def front_page(call: Call, query: Place) -> Answer[bytes]:  # noqa: ARG001 - the page's script reads it
     """The page for people. It asks the routes above with the browser's session, and goes to the login if there is none."""
-    return _page("page")
+    return _page("page", call)
 
 
-@OPERATIONS.add("GET", "/login", summary="Log in", tag="Pages", access="none", media_type=_HTML)
+@OPERATIONS.add("GET", "/login", summary="Log in", tag="Pages", access="none", statuses=(304,), media_type=_HTML)
 async def login_page(call: Call, query: Login) -> Answer[bytes]:  # noqa: ARG001 - the script reads the code
     """Logs a browser in with the code of a login link, or with a token."""
-    return _page("login")
+    return _page("login", call)
 
 
-@OPERATIONS.add("GET", "/docs", summary="Browse the reference", tag="Pages", access="none", media_type=_HTML)
-async def docs_page(call: Call) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
+@OPERATIONS.add(
+    "GET", "/docs", summary="Browse the reference", tag="Pages", access="none", statuses=(304,), media_type=_HTML
+)
+async def docs_page(call: Call) -> Answer[bytes]:
     """`/openapi.json` to read."""
-    return _page("docs")
+    return _page("docs", call)
 
 
 @OPERATIONS.add(
     "GET",
-    "/assets/{file}",
+    "/assets/{version}/{file}",
     summary="What the pages need",
     tag="Pages",
     access="none",
     errors=("not_found",),
     media_type="*/*",
 )
-async def get_asset(call: Call, file: str) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
-    """Scripts and styles of the bundled pages."""
-    found = asset(file)
+async def get_asset(call: Call, version: str, file: str) -> Answer[bytes]:  # noqa: ARG001 - the same for everybody
+    """Scripts and styles of the bundled pages, which name the version that they belong to. Browsers keep them."""
+    found = asset(file) if version == current_version() else None
     if found is None:
         raise NotFound("There is no such file.")
     content, media_type = found
-    return Answer(content=content, headers=PAGE_HEADERS, media_type=media_type)
+    return Answer(content=content, headers=[*PAGE_HEADERS, _KEEP], media_type=media_type)
