@@ -9,7 +9,20 @@ import pytest
 
 from bubble.assembler import MessagePart, NativePart, PartHandler, create_assembler
 from bubble.extensions.artifacts import ArtifactHandler
-from tests.assembler.logs import Event, approval, data_of, delta, native, numbered, said, start, started, texts, tool
+from tests.assembler.logs import (
+    Event,
+    approval,
+    chunk,
+    data_of,
+    delta,
+    native,
+    numbered,
+    said,
+    start,
+    started,
+    texts,
+    tool,
+)
 from tests.assembler.threads import run
 
 
@@ -211,3 +224,86 @@ def test_a_handler_that_folds_must_name_one_part() -> None:
     handler.answer = [{"type": "data-count", "data": 0}]
     with pytest.raises(TypeError, match="folds"):
         assembled([native("count", by=1)], handler)
+
+
+@pytest.mark.requirement("TA-38")
+def test_a_handler_that_folds_must_give_data() -> None:
+    handler = Counting()
+    handler.answer = [{"type": "text-delta", "id": "n", "delta": "1"}]
+    with pytest.raises(TypeError, match="folds"):
+        assembled([native("count", by=1)], handler)
+
+
+class Lines:
+    """A list of lines. How often it was shown, and what it was begun with, is told in `looks` and `begun`."""
+
+    def __init__(self, handler: Listing, lines: list[Any]) -> None:
+        self._handler = handler
+        self._lines = lines
+
+    def add(self, part: NativePart, /) -> None:
+        if part["line"] == "bad":
+            raise OSError("bad")
+        self._lines.append(part["line"])
+
+    def value(self) -> Any:  # noqa: ANN401
+        self._handler.looks += 1
+        return self._lines.copy()
+
+
+class Listing(Given):
+    """Keeps the lines of each author and run as they come."""
+
+    def __init__(self) -> None:
+        super().__init__("line", [{"type": "data-lines", "id": "n", "data": None}])
+        self.looks = 0
+        self.begun: list[Any] = []
+
+    def grow(self, current: Any, /) -> Lines:  # noqa: ANN401
+        self.begun.append(current)
+        return Lines(self, list(current or ()))
+
+
+@pytest.mark.requirement("TA-33", "TA-69")
+def test_what_a_handler_lets_grow_is_begun_once_per_author_and_run() -> None:
+    handler = Listing()
+    log = [
+        native("line", who=who, run=run_id, line=n) for n, (who, run_id) in enumerate([("ann", "r"), ("bot", "s")] * 2)
+    ]
+    assert [data_of(message) for message in assembled(log, handler)] == [[[0, 2]], [[1, 3]]]
+    assert handler.begun == [None, None]
+
+
+@pytest.mark.requirement("TA-96", "TA-33")
+def test_what_grows_is_asked_for_when_somebody_looks_and_what_was_seen_stays() -> None:
+    handler = Listing()
+    thread = create_assembler(part_handlers=[handler]).open()
+    seen = []
+    for first in (1, 101):
+        run(thread.apply(numbered([native("line", line=first + n) for n in range(100)], first=first)))
+        seen.append(run(thread.snapshot()).messages)
+    assert [data_of(message) for [message] in seen] == [[[*range(1, 101)]], [[*range(1, 201)]]]
+    assert handler.looks == 2
+
+
+@pytest.mark.requirement("TA-39")
+def test_a_part_that_cannot_be_added_is_shown_whole() -> None:
+    [message] = assembled([native("line", line=1), native("line", line="bad"), native("line", line=2)], Listing())
+    assert data_of(message) == [[1, 2], {"kind": "line", "line": "bad"}]
+
+
+@pytest.mark.requirement("TA-33")
+def test_a_chunk_that_gives_the_data_anew_is_what_grows_on() -> None:
+    handler = Listing()
+    log = [native("line", line=1), chunk("data-lines", id="n", data=["x"]), native("line", line=2)]
+    assert [data_of(message) for message in assembled(log, handler)] == [[["x", 2]]]
+    assert handler.begun == [None, ["x"]]
+
+
+@pytest.mark.requirement("TA-33", "TA-80")
+def test_data_that_grew_after_a_line_is_in_the_window_whole() -> None:
+    thread = create_assembler(part_handlers=[Listing()]).open()
+    run(thread.apply(numbered([*said("a"), native("line", line=1), native("line", line=2)])))
+    run(thread.clear_window(4))
+    [message] = run(thread.window()).messages
+    assert message["parts"] == [{"type": "data-lines", "id": "n", "data": [1, 2]}]

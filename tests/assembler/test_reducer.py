@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from collections.abc import Mapping
 from itertools import zip_longest
 from random import Random
@@ -349,3 +350,16 @@ def test_the_newest_part_can_be_amended() -> None:
 def test_metadata_is_unset_until_there_is_some() -> None:
     assert MessageReducer().metadata is UNSET
     assert reduced({"type": "message-metadata", "messageMetadata": 0}).metadata == 0
+
+
+@pytest.mark.requirement("TA-R-09")
+def test_metadata_that_was_given_or_seen_stays_as_it_was_whatever_is_laid_upon_it() -> None:
+    given: list[Any] = [{"usage": {"in": 1, "by": {"model": {"a": 1}}}}, {"usage": {"by": {"model": {"b": 2}}}, "n": 1}]
+    texts = [json.dumps(one) for one in given]
+    reducer = reduced(*({"type": "message-metadata", "messageMetadata": one} for one in given))
+    first = reducer.metadata
+    as_it_was = json.dumps(first)
+    for number in range(3):
+        reducer.apply({"type": "message-metadata", "messageMetadata": {"usage": {"by": {"model": {"c": number}}}}})
+    assert reducer.metadata == {"usage": {"in": 1, "by": {"model": {"a": 1, "b": 2, "c": 2}}}, "n": 1}
+    assert [json.dumps(one) for one in (*given, first)] == [*texts, as_it_was]

@@ -149,6 +149,39 @@ def test_windows_that_are_read_and_cleared_as_a_thread_grows_take_twice_the_step
     assert steps(lambda: drain(more)) <= 2.05 * steps(lambda: drain(some))
 
 
+def long_artifact(count: int) -> list[Event]:
+    return [native("artifact", artifactId="a", op="append", text="x" * 100) for _ in range(count)]
+
+
+def ever_more_metadata(count: int) -> list[Event]:
+    """A key each time, beside the others and within what is there."""
+    keys = ({f"key-{n}": n, "usage": {f"key-{n}": n}} for n in range(count))
+    return [start(), delta("a"), *(chunk("message-metadata", messageMetadata=metadata) for metadata in keys)]
+
+
+def bytes_taken(log: list[SequencedEvent]) -> int:
+    """How many bytes applying the events takes, one after the other; those count that are given back at once."""
+    thread, taken = ASSEMBLER.open(), 0
+    tracemalloc.start()
+    try:
+        for event in log:
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            run(thread.apply([event]))
+            _, peak = tracemalloc.get_traced_memory()
+            taken += peak - before
+    finally:
+        tracemalloc.stop()
+    return taken
+
+
+@pytest.mark.requirement("TA-96", "TA-40")
+@pytest.mark.parametrize("make", [one_text, long_artifact, ever_more_metadata], ids=lambda make: make.__name__)
+def test_what_is_there_is_not_copied_for_what_is_added(make: Callable[[int], list[Event]]) -> None:
+    some, more = numbered(make(600)), numbered(make(1_200))
+    assert bytes_taken(more) <= 2.1 * bytes_taken(some)
+
+
 def memory(log: list[SequencedEvent]) -> float:
     """Bytes that a thread holds, per byte of its events' texts."""
     tracemalloc.start()

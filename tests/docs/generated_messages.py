@@ -54,7 +54,8 @@ def values() -> str:
 
 def handlers() -> str:
     """What somebody has to write for a kind of their own, and where it goes."""
-    protocols = "".join(map(_section, (assembler.PartHandler, assembler.AccumulatingPartHandler)))
+    growing = (assembler.AccumulatingPartHandler, assembler.GrowingPartHandler, assembler.GrowingData)
+    protocols = "".join(map(_section, (assembler.PartHandler, *growing)))
     return protocols + "\n### Extension\n\n" + _calls([extensions.Extension, extensions.installed_extensions])
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 
 from bubble.extensions.artifacts import EXTENSION
 from bubble.protocol.errors import InvalidRequest
-from tests.assembler.logs import Event, data_of, native, parts, said
+from tests.assembler.logs import Event, data_of, native, numbered, parts, said
 from tests.assembler.threads import ASSEMBLER, assembled, run
 
 
@@ -75,6 +76,26 @@ def test_append_adds_to_the_text_and_may_name_it() -> None:
 )
 def test_append_to_what_is_no_text_begins_one(before: list[Event]) -> None:
     assert what_is_there(*before, artifact("append", text="t")) == [{"artifactId": "a", "text": "t"}]
+
+
+@pytest.mark.requirement("TA-89")
+@pytest.mark.parametrize(
+    "before", [artifact("create", text="old"), artifact("replace", data=1), artifact("delete", text="old")]
+)
+def test_what_was_seen_of_an_artifact_stays_and_nothing_of_one_that_is_gone_comes_back(before: Event) -> None:
+    thread = ASSEMBLER.open()
+    run(thread.apply(numbered([before])))
+    [seen] = run(thread.snapshot()).messages
+    as_it_was = json.dumps(seen)
+    run(thread.apply(numbered([artifact("delete", text="x", name="x"), artifact("append", text="new")], first=2)))
+    assert data_of(run(thread.snapshot()).messages[0]) == [{"artifactId": "a", "text": "new"}]
+    assert json.dumps(seen) == as_it_was
+
+
+@pytest.mark.requirement("TA-89")
+def test_halves_of_a_character_that_are_appended_become_the_character() -> None:
+    log = [artifact("append", text="\ud83d"), artifact("append", text="\ude00")]
+    assert what_is_there(*log) == [{"artifactId": "a", "text": "\U0001f600"}]
 
 
 @pytest.mark.requirement("TA-89")

@@ -7,7 +7,13 @@ from bubble.assembler.changes import MessageChanges, message_changes
 from bubble.assembler.chunks import validate_chunk
 from bubble.assembler.draining import DrainFile, DrainPayload, extract_drain_payload
 from bubble.assembler.encoding import EventPart
-from bubble.assembler.handlers import AccumulatingPartHandler, NativePart, PartHandler
+from bubble.assembler.handlers import (
+    AccumulatingPartHandler,
+    GrowingData,
+    GrowingPartHandler,
+    NativePart,
+    PartHandler,
+)
 from bubble.assembler.messages import BubbleMessage, BubbleMetadata, Grouping, MessagePart, Role, RoleOf, Speaker
 from bubble.assembler.partial_json import PartialJson, parse_partial_json
 from bubble.assembler.reducer import MessageReducer, ReducerError
@@ -23,6 +29,8 @@ __all__ = [
     "DrainPayload",
     "EventPart",
     "Grouping",
+    "GrowingData",
+    "GrowingPartHandler",
     "MessageChanges",
     "MessagePart",
     "MessageReducer",

@@ -11,13 +11,14 @@ from typing import Final, TypeAlias
 
 from bubble.assembler.failure import ReducerError
 from bubble.assembler.fields import DATA, Part, is_truthy, optional_string, string
-from bubble.assembler.handlers import Reading, extension_chunk
+from bubble.assembler.handlers import GrowingData, Reading, extension_chunk
 from bubble.assembler.messages import FACTS
 from bubble.assembler.reactions import Holder, Reaction, read_reaction
-from bubble.assembler.runs import BlockKey, Call, Voice
+from bubble.assembler.runs import BlockKey, Call, DataPart, Voice
 from bubble.assembler.segment import Segment
 from bubble.assembler.settling import carry_out, uphold
 from bubble.assembler.stage import Stage
+from bubble.protocol.jsontext import JSONValue
 
 __all__ = ["take_chunk", "take_reading"]
 
@@ -43,22 +44,34 @@ def take_reading(stage: Stage, voice: Voice, reading: Reading) -> Holder | None:
     if (reaction := read_reaction(voice.author, reading.part)) is not None:
         _react(stage, reaction)
         return None
-    if reading.folder is not None:
-        return take_chunk(stage, voice, _folded(voice, reading))
+    if reading.grow is not None:
+        return _take_growing(stage, voice, reading, reading.grow)
     holder: Holder | None = None
     for chunk in reading.chunks:
         holder = take_chunk(stage, voice, chunk) or holder
     return holder
 
 
-def _folded(voice: Voice, reading: Reading) -> Part:
-    assert reading.folder is not None  # noqa: S101 - for the type checker
+def _take_growing(
+    stage: Stage, voice: Voice, reading: Reading, grow: Callable[[JSONValue], GrowingData]
+) -> Holder | None:
     [chunk] = reading.chunks
-    _, current = voice.data.get((string(chunk, "type"), string(chunk, "id")), (None, None))
+    kind, part_id = key = string(chunk, "type"), string(chunk, "id")
+    shown = voice.data.get(key)
     try:
-        return chunk | {"data": reading.folder.fold(reading.part, current)}
+        growing = shown.growing if shown is not None else None
+        if growing is None:
+            growing = grow(None if shown is None else shown.data)
+        growing.add(reading.part)
     except Exception:  # noqa: BLE001 - the batch is half folded, so nothing may come out; the part is shown as it is
-        return extension_chunk(reading.part)
+        return take_chunk(stage, voice, extension_chunk(reading.part))
+    if shown is None or shown.growing is None:
+        if take_chunk(stage, voice, chunk | {"data": None}) is None:
+            return None
+        shown = voice.data[key]
+        shown.growing = growing
+    shown.segment.grow(kind, part_id, growing)
+    return shown.segment
 
 
 def _react(stage: Stage, reaction: Reaction) -> None:
@@ -130,12 +143,13 @@ def _take_data(stage: Stage, voice: Voice, chunk: Part) -> Segment | None:
         return None
     if part_id is None:
         return stage.speak(voice, chunk)
-    segment, _ = voice.data.get((kind, part_id), (None, None))
-    if segment is None:
+    shown = voice.data.get((kind, part_id))
+    if shown is None:
         segment = stage.speak(voice, chunk)
     else:
+        segment = shown.segment
         segment.show(chunk)
-    voice.data[kind, part_id] = (segment, chunk.get("data"))
+    voice.data[kind, part_id] = DataPart(segment, chunk.get("data"))
     return segment
 
 

@@ -11,11 +11,12 @@ like one of an unknown kind, with nothing lost. Whatever else a handler raises c
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
-from bubble.assembler.fields import Part
+from bubble.assembler.fields import DATA, Part
 from bubble.assembler.messages import AGENT_EVENT, EXTENSION, MessagePart
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.jsontext import JSONValue
@@ -25,6 +26,8 @@ __all__ = [
     "CORE_KINDS",
     "REACTION",
     "AccumulatingPartHandler",
+    "GrowingData",
+    "GrowingPartHandler",
     "Handlers",
     "NativePart",
     "PartHandler",
@@ -68,13 +71,52 @@ class AccumulatingPartHandler(Protocol):
         ...
 
 
+class GrowingData(Protocol):
+    """The data of one part of a message, in a form to which parts can be added at the cost of what they add."""
+
+    def add(self, part: NativePart, /) -> None:
+        """Takes one more part in. Where it raises, it has changed nothing."""
+        ...
+
+    def value(self) -> JSONValue:
+        """The data as it is now; asked only when somebody looks. What was given before is never changed."""
+        ...
+
+
+@runtime_checkable
+class GrowingPartHandler(Protocol):
+    """A handler whose parts build upon each other and make something long: `to_chunks` gives exactly one data chunk with an `id`,
+    `grow` what keeps its data.
+    """
+
+    def grow(self, current: JSONValue, /) -> GrowingData:
+        """What all further parts are added to. `current` is what the author's run shows for it now, None for nothing."""
+        ...
+
+
+@dataclass(slots=True)
+class Folded:
+    """What a handler folds, part by part, as data that grows."""
+
+    _handler: AccumulatingPartHandler
+    _value: JSONValue
+
+    def add(self, part: NativePart, /) -> None:
+        """Folds one more part."""
+        self._value = self._handler.fold(part, self._value)
+
+    def value(self) -> JSONValue:
+        """What the handler gave last."""
+        return self._value
+
+
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A native part, read: its chunks, and who folds the first of them, if anybody does."""
+    """A native part, read: its chunks, and what begins to keep the data of the one chunk, where its parts build upon each other."""
 
     part: NativePart
     chunks: tuple[Part, ...]
-    folder: AccumulatingPartHandler | None = None
+    grow: Callable[[JSONValue], GrowingData] | None = None
 
 
 class AgentEvents:
@@ -193,11 +235,21 @@ def _unread(part: NativePart) -> Reading:
 def _reading(handler: PartHandler, part: NativePart, chunks: object) -> Reading:
     if not isinstance(chunks, Sequence) or not all(_is_chunk(chunk) for chunk in chunks):
         raise TypeError(f'The part handler of "{handler.kind}" must give a list of chunks, each with a string `type`.')
-    folder = handler if isinstance(handler, AccumulatingPartHandler) else None
     copies = tuple(dict(chunk) for chunk in chunks)
-    if folder is not None and not (len(copies) == 1 and isinstance(copies[0].get("id"), str)):
+    grow = _grows(handler)
+    if grow is not None and not (len(copies) == 1 and _has_data_by_id(copies[0])):
         raise TypeError(f'The part handler of "{handler.kind}" folds, so it must give one data chunk with an `id`.')
-    return Reading(part, copies, folder)
+    return Reading(part, copies, grow)
+
+
+def _grows(handler: PartHandler) -> Callable[[JSONValue], GrowingData] | None:
+    if isinstance(handler, GrowingPartHandler):
+        return handler.grow
+    return partial(Folded, handler) if isinstance(handler, AccumulatingPartHandler) else None
+
+
+def _has_data_by_id(chunk: Part) -> bool:
+    return str(chunk["type"]).startswith(DATA) and isinstance(chunk.get("id"), str)
 
 
 def _is_chunk(chunk: object) -> bool:

@@ -9,40 +9,73 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from bubble.assembler.fields import Part
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["merge_metadata"]
+__all__ = ["Metadata"]
 
 _SKIPPED: Final = frozenset({"__proto__", "constructor", "prototype"})  # at every level that is merged, not below
 
 
-def merge_metadata(base: JSONValue | UnsetType, over: JSONValue | UnsetType) -> JSONValue | UnsetType:
-    """`base` with `over` laid upon it, as a new value that shares what did not change; `UNSET` is no metadata.
+class Metadata:
+    """The metadata of one message, upon which more is laid again and again, at the cost of what is laid.
 
-    Raises `TypeError` where `base` is a string, number or flag and `over` has a key, which the original cannot merge either.
+    Objects that were made here since somebody looked are changed in place; all others belong to whoever gave or has them, and are copied.
     """
-    if over is None or isinstance(over, UnsetType):
-        return base
-    if base is None or isinstance(base, UnsetType):
-        return over
-    merged = dict(_entries(base))
-    todo: list[tuple[Part, JSONValue, JSONValue]] = [(merged, base, over)]
-    while todo:  # not by recursion: metadata may nest deeper than Python's stack
-        target, below, above = todo.pop()
-        for key, value in _entries(above):
-            if key in _SKIPPED:
-                continue
-            old = _value_at(below, key)
-            if isinstance(old, dict) and isinstance(value, dict):
-                inner = old.copy()
-                todo.append((inner, old, value))
-                target[key] = inner
-            else:
-                target[key] = value
-    return merged
+
+    __slots__ = ("_own", "_value")
+
+    def __init__(self, value: JSONValue | UnsetType = UNSET) -> None:
+        self._value = value
+        self._own: dict[int, Part] = {}  # by identity
+
+    def look(self) -> JSONValue | UnsetType:
+        """What there is now; `UNSET` for no metadata. It stays as it is, and shares what did not change since the last look."""
+        self._own.clear()
+        return self._value
+
+    def merge(self, over: JSONValue) -> None:
+        """Lays `over` upon what is there.
+
+        Raises `TypeError` where that is a string, number or flag and `over` has a key, which the original cannot merge either.
+        """
+        if over is None:
+            return
+        if self._value is None or isinstance(self._value, UnsetType):
+            self._value = over
+            return
+        self._value = merged = self._object(self._value, over)
+        todo: list[tuple[Part, JSONValue]] = [(merged, over)]
+        while todo:  # not by recursion: metadata may nest deeper than Python's stack
+            target, above = todo.pop()
+            for key, value in _merged_entries(above):
+                old = target.get(key)
+                if isinstance(old, dict) and isinstance(value, dict):
+                    target[key] = inner = self._changeable(old)
+                    todo.append((inner, value))
+                else:
+                    target[key] = value
+
+    def _object(self, base: JSONValue, over: JSONValue) -> Part:
+        if isinstance(base, dict):
+            return self._changeable(base)
+        if not isinstance(base, Mapping | list):
+            for key, _ in _merged_entries(over):
+                raise TypeError(f"Cannot use 'in' operator to search for '{key}' in {_shown(base)}")
+        return self._owned(dict(_entries(base)))
+
+    def _changeable(self, value: Part) -> Part:
+        return value if id(value) in self._own else self._owned(value.copy())
+
+    def _owned(self, value: Part) -> Part:
+        self._own[id(value)] = value  # which also keeps its identity from being another's
+        return value
+
+
+def _merged_entries(value: JSONValue) -> Iterable[tuple[str, JSONValue]]:
+    return ((key, inner) for key, inner in _entries(value) if key not in _SKIPPED)
 
 
 def _entries(value: JSONValue) -> Iterable[tuple[str, JSONValue]]:
@@ -58,14 +91,6 @@ def _entries(value: JSONValue) -> Iterable[tuple[str, JSONValue]]:
 def _units(text: str) -> list[JSONValue]:
     encoded = text.encode("utf-16-le", "surrogatepass")
     return [encoded[at : at + 2].decode("utf-16-le", "surrogatepass") for at in range(0, len(encoded), 2)]
-
-
-def _value_at(base: JSONValue, key: str) -> JSONValue:
-    if isinstance(base, Mapping):
-        return base.get(key)
-    if isinstance(base, list):
-        return base[int(key)] if key.isdecimal() and str(int(key)) == key and int(key) < len(base) else None
-    raise TypeError(f"Cannot use 'in' operator to search for '{key}' in {_shown(base)}")
 
 
 def _shown(value: JSONValue) -> str:

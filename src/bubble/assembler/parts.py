@@ -7,11 +7,13 @@ out stay as they were, and share every part that did not change since.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from bubble.assembler.fields import DATA, Part
+from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["DYNAMIC_TOOL", "STEP_START", "TOOL", "Growing", "Parts", "is_tool"]
+__all__ = ["DYNAMIC_TOOL", "STEP_START", "TOOL", "DataSource", "Growing", "Parts", "SourcedData", "is_tool"]
 
 TOOL: Final = "tool-"
 DYNAMIC_TOOL: Final = "dynamic-tool"
@@ -24,6 +26,26 @@ class Growing(Protocol):
     def build(self) -> Part:
         """The part as it is now, a new value."""
         ...
+
+
+class DataSource(Protocol):
+    """Whoever knows what a data part holds."""
+
+    def value(self) -> JSONValue:
+        """The data as it is now, a value that is not changed afterwards."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedData:
+    """A data part whose data somebody else keeps."""
+
+    part: Part
+    source: DataSource
+
+    def build(self) -> Part:
+        """The part as it is now."""
+        return {**self.part, "data": self.source.value()}
 
 
 def is_tool(part: Mapping[str, object]) -> bool:

@@ -16,8 +16,8 @@ from msgspec import UNSET, UnsetType
 
 from bubble.assembler.failure import ReducerError
 from bubble.assembler.fields import DATA, Chunk, Part, is_truthy, optional_string, present, string
-from bubble.assembler.metadata import merge_metadata
-from bubble.assembler.parts import STEP_START, TOOL, Parts
+from bubble.assembler.metadata import Metadata
+from bubble.assembler.parts import STEP_START, TOOL, DataSource, Parts, SourcedData
 from bubble.assembler.plain import copied
 from bubble.assembler.text import TextBlock
 from bubble.assembler.tools import ToolCalls
@@ -91,7 +91,7 @@ class MessageReducer:
     @property
     def metadata(self) -> JSONValue | UnsetType:
         """The message's metadata; `UNSET` while it has none."""
-        return self._metadata
+        return self._metadata.look()
 
     def tool(self, tool_call_id: str) -> Mapping[str, JSONValue] | None:
         """The part that an outcome of this call would change: the first in the current step, else the last in the message."""
@@ -120,10 +120,22 @@ class MessageReducer:
         self._parts.replace(index, {**self._parts.at(index), **fields})
         self._changed()
 
+    def grow_data(self, kind: str, part_id: str, source: DataSource) -> None:
+        """The first data part of this type and id shows what `source` gives, until a chunk replaces it. Say it again at each change."""
+        index = self._parts.find_data(kind, part_id)
+        if index is None:
+            raise ReducerError(f'There is no {kind} part with ID "{part_id}".', chunk_type=kind, chunk_id=part_id)
+        growing = self._parts.growing(index)
+        if isinstance(growing, SourcedData) and growing.source is source:
+            self._parts.touch(index)
+        else:
+            self._parts.grow(index, SourcedData(self._parts.at(index), source))
+        self._changed()
+
     def _built(self) -> Part:
         message = self._fields.copy()
-        if not isinstance(self._metadata, UnsetType):
-            message["metadata"] = self._metadata
+        if not isinstance(metadata := self._metadata.look(), UnsetType):
+            message["metadata"] = metadata
         message["parts"] = cast("JSONValue", self._parts.all())
         return message
 
@@ -134,7 +146,7 @@ class MessageReducer:
     def _begin(self, fields: Part) -> None:
         """A new message. `fields` are all but its metadata and parts."""
         self._fields = fields
-        self._metadata: JSONValue | UnsetType = UNSET
+        self._metadata = Metadata()
         self._parts = Parts()
         self._tools = ToolCalls(self._parts)
         self._blocks: _Blocks = {}
@@ -147,7 +159,7 @@ class MessageReducer:
         parts = message.pop("parts", None)
         if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
             raise ReducerError("`parts` of a message must be a list of objects.", chunk_type="message")
-        self._metadata = message.pop("metadata", UNSET)
+        self._metadata = Metadata(message.pop("metadata", UNSET))
         self._fields = message
         for part in parts:
             self._parts.append(cast("Part", part))
@@ -166,7 +178,7 @@ class MessageReducer:
         if metadata is None:
             return False
         try:
-            self._metadata = merge_metadata(self._metadata, metadata)
+            self._metadata.merge(metadata)
         except TypeError as error:
             raise ReducerError(str(error), chunk_type=str(chunk["type"])) from None
         return True

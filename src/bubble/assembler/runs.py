@@ -6,12 +6,13 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from bubble.assembler.fields import Part
+from bubble.assembler.handlers import GrowingData
 from bubble.assembler.reactions import Anchor
 from bubble.assembler.records import ApprovalRecord, ResultRecord
 from bubble.assembler.segment import Segment
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["BlockKey", "Call", "DataKey", "Decision", "Run", "Voice", "Waiting"]
+__all__ = ["BlockKey", "Call", "DataKey", "DataPart", "Decision", "Run", "Voice", "Waiting"]
 
 BlockKey: TypeAlias = tuple[str, str]  # "text" or "reasoning", and the id
 DataKey: TypeAlias = tuple[str, str]  # the type, and the id
@@ -33,6 +34,15 @@ class Call:
     segment: Segment
     author: str
     step: int
+
+
+@dataclass(slots=True, eq=False)
+class DataPart:
+    """Where a data part with an id is shown, and what it holds, unless something keeps that for it."""
+
+    segment: Segment
+    data: JSONValue
+    growing: GrowingData | None = None
 
 
 @dataclass(slots=True, eq=False)
@@ -92,7 +102,5 @@ class Voice:
     blocks: dict[BlockKey, Segment] = field(default_factory=dict)  # what is open, and where
     calls: dict[str, Call] = field(default_factory=dict)  # the newest of each id
     step: int = 0  # how many `start-step`s there were
-    data: dict[DataKey, tuple[Segment, JSONValue]] = field(
-        default_factory=dict
-    )  # data parts with an id, and what they hold
+    data: dict[DataKey, DataPart] = field(default_factory=dict)  # data parts with an id
     anchor: Anchor = field(default_factory=Anchor)  # for its first message

@@ -19,6 +19,7 @@ from bubble.protocol.jsontext import JSONValue
 
 if TYPE_CHECKING:
     from bubble.assembler.fields import Part
+    from bubble.assembler.handlers import GrowingData
     from bubble.assembler.runs import Run
 
 __all__ = ["Now", "Segment"]
@@ -121,6 +122,11 @@ class Segment:
         self.reducer.amend_tool(call_id, **fields)
         self._show(self.reducer.changed_part)
 
+    def grow(self, kind: str, part_id: str, data: GrowingData) -> None:
+        """Shows in a data part that is here what `data` holds, which has just changed."""
+        self.reducer.grow_data(kind, part_id, data)
+        self._show(self.reducer.changed_part)
+
     def react(self, reaction: Reaction) -> None:
         """Adds a reaction, or takes it away."""
         if self._reactions is None:
@@ -194,7 +200,7 @@ class Segment:
         return {**part, "text": marks.rest(cast("str", part["text"]), after=after)}
 
     def _parts(self) -> list[MessagePart]:
-        parts = list(self.reducer.parts())
+        parts = cast("list[MessagePart]", self.reducer.parts())
         is_over = self.run is not None and self.run.is_finished
         return [closed(part) for part in parts] if is_over else parts
 

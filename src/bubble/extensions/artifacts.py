@@ -19,7 +19,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from bubble.assembler import MessagePart, NativePart
+from bubble.assembler import GrowingData, MessagePart, NativePart
+from bubble.assembler.text import GrowingText, joined
 from bubble.extensions import Extension
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.jsontext import JSONValue
@@ -33,6 +34,45 @@ _CONTENTS: Final = ("text", "data", "url")
 _OPS: Final = frozenset({"create", "append", "replace", "delete"})
 
 
+class _Artifact:
+    """One artifact. Adding to its text costs what is added."""
+
+    def __init__(self, shown: JSONValue) -> None:
+        known = shown if isinstance(shown, Mapping) else {}
+        self._id = known.get("artifactId")
+        self._is_deleted = "deleted" in known
+        self._labels = {} if self._is_deleted else _picked(known, _LABELS)
+        self._content = {} if self._is_deleted else _picked(known, _CONTENTS)
+        self._text: GrowingText | None = None  # what there is instead of `_content`, once something was appended
+
+    def add(self, part: NativePart, /) -> None:
+        """What `part` does to it."""
+        op = part["op"]
+        if self._is_deleted or op in ("create", "delete"):
+            self._labels = {}
+        if self._is_deleted or op != "append":
+            self._content, self._text = {}, None
+        self._id, self._is_deleted = part["artifactId"], op == "delete"
+        self._labels |= _picked(part, _LABELS)
+        if op == "append":
+            self._append(str(part["text"]))
+        else:
+            self._content = _picked(part, _CONTENTS)
+
+    def _append(self, text: str) -> None:
+        if self._text is None:
+            self._text = GrowingText()
+            self._text.append(joined(_text(self._content)))
+        self._text.append(joined(text))
+
+    def value(self) -> JSONValue:
+        """The `data` of its part."""
+        if self._is_deleted:
+            return {"artifactId": self._id, "deleted": True}
+        content: dict[str, JSONValue] = self._content if self._text is None else {"text": self._text.text()}
+        return {"artifactId": self._id, **_picked(self._labels, _LABELS), **content}
+
+
 class ArtifactHandler:
     """The part handler of the kind `artifact`."""
 
@@ -42,20 +82,11 @@ class ArtifactHandler:
         """The one data chunk of this artifact; None for what is no artifact part."""
         if not _is_artifact(part):
             return None
-        return [{"type": ARTIFACT, "id": part["artifactId"], "data": self.fold(part, None)}]
+        return [{"type": ARTIFACT, "id": part["artifactId"], "data": None}]
 
-    def fold(self, part: NativePart, current: JSONValue, /) -> JSONValue:
-        """The artifact after `part`, given what it was."""
-        artifact_id, op = part["artifactId"], part["op"]
-        if op == "delete":
-            return {"artifactId": artifact_id, "deleted": True}
-        known = current if isinstance(current, Mapping) and "deleted" not in current else {}
-        labels = {} if op == "create" else _picked(known, _LABELS)
-        if op == "append":
-            content: dict[str, JSONValue] = {"text": _text(known) + _text(part)}
-        else:
-            content = _picked(part, _CONTENTS)
-        return {"artifactId": artifact_id, **labels, **_picked(part, _LABELS), **content}
+    def grow(self, current: JSONValue, /) -> GrowingData:
+        """The artifact that `current` shows, to be gone on with."""
+        return _Artifact(current)
 
     def from_ui_part(self, part: MessagePart, /) -> NativePart | None:
         """The native part that gives the artifact whole; `InvalidRequest` for a part of its type that shows no artifact."""
