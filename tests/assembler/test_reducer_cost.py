@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from collections.abc import Callable, Mapping, Sequence
 from types import FrameType
 
@@ -105,3 +106,43 @@ def steps(chunks: Sequence[Chunk], *, looks: bool) -> int:
 )
 def test_twice_as_many_chunks_take_twice_the_steps(chunks: Callable[[int], list[Chunk]], *, looks: bool) -> None:
     assert steps(chunks(1_200), looks=looks) <= 2.02 * steps(chunks(600), looks=looks)
+
+
+def bytes_of_a_look(chunks: Sequence[Chunk]) -> int:
+    """How many bytes it takes to apply one of the last few chunks and to look; what grows in leaps had no need to in that one."""
+    reducer, last = MessageReducer(), len(chunks) - 8
+    for chunk in chunks[:last]:
+        reducer.apply(chunk)
+    reducer.snapshot()
+    taken = []
+    tracemalloc.start()
+    try:
+        for chunk in chunks[last:]:
+            tracemalloc.reset_peak()
+            before, _ = tracemalloc.get_traced_memory()
+            reducer.apply(chunk)
+            reducer.snapshot()
+            taken.append(tracemalloc.get_traced_memory()[1] - before)
+    finally:
+        tracemalloc.stop()
+    return min(taken)
+
+
+@pytest.mark.requirement("TA-R-06", "TA-R-09")
+@pytest.mark.parametrize(
+    ("chunks", "copied"),
+    [
+        (text, ["word " * 3_000]),
+        (string, ["line \n" * 3_000, "line \\n" * 3_000]),
+        (array, [[None] * 3_000, ",1000" * 3_000]),
+        (objects, [[None] * 3_000, ',{"line":1000,"keep":[true,null]}' * 3_000]),
+        (blocks, [[None] * 1_000]),
+        (calls, [[None] * 1_000]),
+        (data, [[None] * 1_500]),
+    ],
+    ids=["text", "string", "array", "objects", "blocks", "calls", "data"],
+)
+def test_a_snapshot_copies_the_text_or_the_places_of_what_grows_and_nothing_twice(
+    chunks: Callable[[int], list[Chunk]], copied: list[object]
+) -> None:
+    assert bytes_of_a_look(chunks(3_000)) < sum(map(sys.getsizeof, copied)) + 2_000
