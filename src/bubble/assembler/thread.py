@@ -6,10 +6,10 @@ Three things move a thread: events at its end (`apply`), older ones (`prepend`),
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from bubble.assembler.handlers import Handlers, Reading
 from bubble.assembler.messages import BubbleMessage, Grouping, RoleOf, default_role
@@ -48,6 +48,9 @@ class Window:
     through_seq: int
 
 
+_Native: TypeAlias = tuple[PartRecord, Reading]  # an event with a native part, and what that stands for
+
+
 class ThreadAssembler:
     """The messages of one thread. Operations take effect one after the other, in the order in which they were called.
 
@@ -78,9 +81,9 @@ class ThreadAssembler:
             kept = keep(events)
             _check_ascending(kept)
             fresh = [event for event in kept if event[0] > self._retained.head_seq]
-            readings = await self._read_natives(fresh)
+            natives = await self._read_natives(fresh)
             self._retained.extend(fresh)
-            return Applied(_project(self._projection, fresh, readings))
+            return Applied(_project(self._projection, fresh, natives))
 
     async def snapshot(self) -> ThreadSnapshot:
         """The whole thread as it is now."""
@@ -99,9 +102,9 @@ class ThreadAssembler:
             union = self._retained.with_older(keep(events))
             if union is None:
                 return Applied(changed=False)
-            readings = await self._read_natives(union)
+            natives = await self._read_natives(union)
             projection = self._new_projection()
-            _project(projection, union, readings)
+            _project(projection, union, natives)
             return Applied(self._swap(union, projection))
 
     async def window(self) -> Window:
@@ -145,14 +148,14 @@ class ThreadAssembler:
     def _new_projection(self) -> Projection:
         return Projection(grouping=self._grouping, role_of=self._role_of)
 
-    async def _read_natives(self, events: Iterable[KeptEvent]) -> dict[int, Reading]:
-        readings: dict[int, Reading] = {}
+    async def _read_natives(self, events: Iterable[KeptEvent]) -> dict[int, _Native]:
+        natives: dict[int, _Native] = {}
         for seq, text in events:
             if b'"bubble-v1"' in text:
                 record = read_record(text)
                 if isinstance(record, PartRecord) and record.version == "bubble-v1":
-                    readings[seq] = await self._handlers.read(record.part)
-        return readings
+                    natives[seq] = record, await self._handlers.read(record.part)
+        return natives
 
     def _snapshot(self) -> ThreadSnapshot:
         return ThreadSnapshot(tuple(self._projection.messages()), self._retained.head_seq, self._retained.oldest_seq)
@@ -173,10 +176,10 @@ def _check_ascending(events: Sequence[KeptEvent]) -> None:
         last = seq
 
 
-def _project(projection: Projection, events: Iterable[KeptEvent], readings: dict[int, Reading]) -> bool:
+def _project(projection: Projection, events: Iterable[KeptEvent], natives: Mapping[int, _Native]) -> bool:
     changed = False
     for seq, text in events:
-        record = read_record(text)
+        record, reading = natives.get(seq) or (read_record(text), None)
         if record is not None:
-            changed |= projection.project(record, readings.get(seq))
+            changed |= projection.project(record, reading)
     return changed

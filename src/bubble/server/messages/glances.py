@@ -28,6 +28,13 @@ _BEGINNING = re.compile(
 _REACTION = b"reaction"
 
 
+class _Reacting(msgspec.Struct):
+    part: ReactionPart
+
+
+_decode: Final = msgspec.json.Decoder(_Reacting).decode
+
+
 class Glance(NamedTuple):
     """An event's place and run (None: it belongs to no run), and what it may do to messages.
 
@@ -65,7 +72,14 @@ def _reaction_target(text: bytes) -> int | None:
     """The seq that the event reacts to; None if it is no reaction."""
     if not text.endswith(NATIVE) or (_REACTION not in text and b"\\u" not in text):
         return None
-    event = load_json(text)
+    try:
+        return _decode(text).part.target_seq
+    except msgspec.DecodeError:
+        return _target_beside_what_msgspec_refuses(text)
+
+
+def _target_beside_what_msgspec_refuses(text: bytes) -> int | None:
+    event = load_json(text)  # which knows lone surrogates and numbers beyond the doubles
     try:
         return msgspec.convert(event["part"], ReactionPart).target_seq  # type: ignore[index, call-overload]
     except (msgspec.ValidationError, ValueError, LookupError, TypeError):
