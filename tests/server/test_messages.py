@@ -75,6 +75,17 @@ async def test_a_message_is_whole_with_what_the_log_knows_of_it(alice: Person, b
     }
 
 
+async def test_a_page_ends_before_the_message_that_would_bring_it_beyond_4_mib(alice: Person, thread: str) -> None:
+    for number in range(6):
+        await alice.post(
+            f"/v1/threads/{thread}/events:batch", {"events": alice.message(f"long{number}", "x" * 900_000)}
+        )
+    newest = await page(alice, thread)
+    assert ids(newest) == [f"long{number}" for number in range(2, 6)]
+    before = await page(alice, thread, f"?before={newest['nextBefore']}")
+    assert (ids(before)[-3:], len(ids(before)), before["nextBefore"]) == (["r9", "long0", "long1"], 14, None)
+
+
 @pytest.mark.parametrize(
     ("query", "expected"),
     [("", ["r", "r~1", "r~2"]), ("?grouping=speaker", ["r", "r~1", "r~2"]), ("?grouping=run", ["r", "r~1"])],

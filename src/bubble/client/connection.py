@@ -309,7 +309,10 @@ class BubbleConnection(Administration, Participation):
     async def get_message_page(
         self, thread_id: str, *, before: int | None = None, limit: int | None = None, grouping: Grouping = "speaker"
     ) -> MessagePage:
-        """One page of messages as the server assembles them: the newest that opened before the seq `before`, 50 by default, 200 at most."""
+        """One page of messages as the server assembles them: the newest that opened before the seq `before`, 50 by default, 200 at most.
+
+        Fewer where they are long: a page has no more than 4 MiB, unless it is one message.
+        """
         return await read_message_page(self._http, thread_id, before=before, limit=limit, grouping=grouping)
 
     def follow_messages(

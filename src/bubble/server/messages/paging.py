@@ -13,17 +13,23 @@ from dataclasses import dataclass
 from typing import Final
 
 from bubble.assembler import BubbleMessage
+from bubble.server.messages.encoding import message_json
+from bubble.server.messages.forms import Form
 from bubble.server.messages.glances import Glance, glance
 from bubble.server.messages.portion import Portion, View, first_seq, run_of
-from bubble.server.messages.reading import ThreadLog
+from bubble.server.messages.reading import ThreadLog, Turns
 
-__all__ = ["Look", "Page", "newest", "read_lone", "read_page", "read_run"]
+__all__ = ["Look", "Page", "newest", "read_lone", "read_page", "read_run", "write_page"]
 
 #: How far back and how far beyond the page the first look goes, in events.
 LOOK_BACK: Final = 512
 LOOK_BEYOND: Final = 128
-#: A further look is at most so many times as long as the one before.
+#: A further look is at most so many times as long as the one before,
 _LONGER: Final = 64
+#: and takes no more bytes than this, as far as the one before can tell, unless it is only twice as long.
+LOOK_BYTES: Final = 16 * 1024 * 1024
+#: A page ends with the message that would bring it beyond so many bytes, if that is not its only one.
+PAGE_BYTES: Final = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +41,14 @@ class Page:
 
 
 async def read_page(view: View, *, before: int, limit: int, head: int) -> Page:
-    """The newest `limit` messages that opened before the seq `before`, as they are at `head`.
+    """The newest `limit` messages that opened before the seq `before`, as they are at `head`; fewer where these are `PAGE_BYTES` already.
 
     Messages that one event opened are never parted, so there may be a few more. Raises what the store raises.
     """
     end = min(before, head + 1)
     look = Look(view, end=end, head=head)
     portion, found = await look.find(limit)
-    page = newest(found, limit)
+    page = _fitting(newest(found, limit))
     if not page:
         return Page([], None)
     run_ids = {run_id for message in page if (run_id := run_of(message)) is not None}
@@ -53,6 +59,24 @@ async def read_page(view: View, *, before: int, limit: int, head: int) -> Page:
     oldest = first_seq(messages[0])
     has_more = first_seq(shown[0]) < oldest or await _opens_before(view, oldest, until=portion.first - 1)
     return Page(messages, oldest if has_more else None)
+
+
+async def write_page(page: Page, form: Form, turns: Turns) -> tuple[list[bytes], int | None]:
+    """The messages of the page in this form, in order, and where the page before ends.
+
+    Where they are more than `PAGE_BYTES`, only the last that are not; then the others are on the page before.
+    """
+    texts: list[bytes] = []
+    size, last = 0, 0
+    for message in reversed(page.messages):
+        text = form.encode(message)
+        size += len(text)
+        if size > PAGE_BYTES and texts and first_seq(message) != last:
+            return texts[::-1], last
+        texts.append(text)
+        last = first_seq(message)
+        await turns.next()
+    return texts[::-1], page.next_before
 
 
 async def read_run(view: View, run_id: str, *, head: int) -> list[BubbleMessage]:
@@ -93,21 +117,22 @@ class Look:
             portion = await Portion.fold(self.view, first=self.first, last=self.last)
             shown = (await portion.snapshot()).messages
             found = [message for message in shown if portion.first <= first_seq(message) < self.end]
-            is_long = portion.first == 1 or len(found) >= limit
+            is_long = portion.first == 1 or len(found) >= limit or len(_fitting(found)) < len(found)
             # Nobody speaks any more in a message that was not the last one.
             is_sealed = self.last == self.head or (bool(shown) and first_seq(shown[-1]) >= self.end)
             if is_long and is_sealed:
                 return portion, found
             if not is_long:
-                self._go_back(portion.first, found=len(found), wanted=limit)
+                self._go_back(portion, found=len(found), wanted=limit)
             if not is_sealed:
                 self._go_beyond()
 
-    def _go_back(self, first: int, *, found: int, wanted: int) -> None:
+    def _go_back(self, portion: Portion, *, found: int, wanted: int) -> None:
         # As far as the others should be, if they lie as close together.
-        length = self.end - first
+        length = self.end - portion.first
         missing = -(-(wanted - found + 1) * length // max(found, 1))
-        self.first = max(1, first - min(max(missing, length), _LONGER * length))
+        affordable = length * LOOK_BYTES // portion.bytes
+        self.first = max(1, portion.first - min(max(missing, length), max(affordable, length), _LONGER * length))
 
     def _go_beyond(self) -> None:
         self.last = min(self.head, self.last + (self.last - self.end + 1) * _LONGER)
@@ -121,6 +146,16 @@ def newest(messages: Sequence[BubbleMessage], limit: int) -> Sequence[BubbleMess
     return messages[start:]
 
 
+def _fitting(messages: Sequence[BubbleMessage]) -> Sequence[BubbleMessage]:
+    """The last messages that are no more than `PAGE_BYTES` together, or at least those that the same event opened."""
+    size = 0
+    for count, message in enumerate(reversed(messages)):
+        size += len(message_json(message))
+        if size > PAGE_BYTES:
+            return newest(messages, max(count, 1))
+    return messages
+
+
 async def _bring_up_to_date(
     portion: Portion, log: ThreadLog, run_ids: Collection[str], *, after: int, head: int
 ) -> None:
@@ -130,14 +165,15 @@ async def _bring_up_to_date(
     known = await log.runs(run_ids)
     ends = [known[run_id].last_seq if run_id in known else head for run_id in run_ids]
     until = min(head, max([after, *ends]))
+    targets = range(portion.begin, until + 1)
     async for texts in log.slices(after + 1, until):
-        await portion.add([text for text in texts if _is_for(run_ids, glance(text))])
+        await portion.add([text for text in texts if _is_for(run_ids, targets, glance(text))])
     async for texts in log.natives(until + 1, head):
-        await portion.add([text for text in texts if _is_for((), glance(text))])
+        await portion.add([text for text in texts if _is_for((), targets, glance(text))])
 
 
-def _is_for(run_ids: Collection[str], seen: Glance) -> bool:
-    return seen.target is not None or seen.run_id in run_ids
+def _is_for(run_ids: Collection[str], targets: range, seen: Glance) -> bool:
+    return (seen.target is not None and seen.target in targets) or seen.run_id in run_ids
 
 
 async def _opens_before(view: View, oldest: int, *, until: int) -> bool:

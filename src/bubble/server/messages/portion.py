@@ -55,13 +55,14 @@ class View:
 class Portion:
     """A part of a thread, folded: all events from `begin` on. From `first` on no message is missing. Made by `fold`.
 
-    `size` is how many events it took.
+    `size` is how many events it took, and `bytes` how many bytes.
     """
 
     def __init__(self, view: View, *, begin: int, first: int, cut: Collection[str], held: Collection[str]) -> None:
         self.begin = begin
         self.first = first
         self.size = 0
+        self.bytes = 0
         self._cut = cut
         self._held = set(held)
         self._log = view.log
@@ -97,6 +98,7 @@ class Portion:
 
     async def _fold(self, texts: Sequence[bytes]) -> None:
         self.size += len(texts)
+        self.bytes += sum(map(len, texts))
         self._log.turns.folded += len(texts)
         events: list[SequencedEvent] = []
         size = 0

@@ -13,7 +13,7 @@ from bubble.server.access import readable_head
 from bubble.server.calls import Call
 from bubble.server.envelope import exchange_of
 from bubble.server.messages.forms import Form, Format
-from bubble.server.messages.paging import read_page
+from bubble.server.messages.paging import read_page, write_page
 from bubble.server.messages.stream import MessageStream
 from bubble.server.operations import Operations
 from bubble.server.routes.shapes import Query, Seq
@@ -68,19 +68,16 @@ async def get_messages(call: Call, thread_id: str, query: ReadMessages) -> Messa
     """The log folded into messages, newest last. `grouping` says when a message ends: with its author's turn, or with its run.
     With `format=html` the Markdown of their texts comes as sanitised `html`, for a page that shows it.
 
-    Messages that the same event opened are on one page, so there may be a few more than asked for. Needs `events.subscribe`.
+    Messages that the same event opened are on one page, so there may be a few more than asked for. There are fewer where they are long: a
+    page ends before the message that would bring it beyond 4 MiB, unless that is its only one. Needs `events.subscribe`.
     """
     head = await readable_head(call.services.store, call.guard, thread_id)
     view = call.services.followings.view(thread_id, query.grouping)
     before = MAX_SEQ if query.before is None else query.before
     reading = read_page(view, before=before, limit=min(query.limit, MESSAGES_MOST), head=head)
     page = await while_wanted(call, reading)
-    form = Form(query.format)
-    texts: list[Raw] = []
-    for message in page.messages:
-        texts.append(Raw(form.encode(message)))
-        await view.log.turns.next()
-    return MessagePage(messages=texts, head_seq=head, next_before=page.next_before)
+    texts, next_before = await write_page(page, Form(query.format), view.log.turns)
+    return MessagePage(messages=[Raw(text) for text in texts], head_seq=head, next_before=next_before)
 
 
 @OPERATIONS.add(
