@@ -6,7 +6,8 @@ import pytest
 
 from bubble.protocol.jsontext import JSONValue
 from bubble.reef.events import DataPart
-from bubble.reef.tool_data import FunctionCall, FunctionResponse, Nothing, Opaque, classify_data_part, tidy_numbers
+from bubble.reef.jsondata import MOST_LEVELS
+from bubble.reef.tool_data import FunctionCall, FunctionResponse, Nothing, Opaque, Unsayable, classify_data_part
 
 
 def classified(data: JSONValue, kind: str | None = None, *, long_running: bool = False) -> object:
@@ -78,8 +79,9 @@ def test_an_id_that_the_log_could_not_hold_is_none(id_: JSONValue) -> None:
     assert classified({"name": "f", "args": {}, "id": id_}) == FunctionCall(name="f", args={}, id=None)
 
 
-@pytest.mark.requirement("RF-79")
-def test_integers_come_back_from_floats_and_what_is_no_json_goes() -> None:
-    value: JSONValue = {"a": [3.0, 4.5, -0.0, 1e300], "b": float("nan"), "c": float("inf"), "d": True}
-    assert tidy_numbers(value) == {"a": [3, 4.5, 0, 1e300], "b": None, "c": None, "d": True}
-    assert isinstance(tidy_numbers(3.0), int)
+def test_what_nests_deeper_than_the_log_takes_cannot_be_said() -> None:
+    data: JSONValue = {}
+    for _ in range(MOST_LEVELS):
+        data = [data]
+    assert classified(data) == Unsayable(f"It is nested deeper than {MOST_LEVELS} levels.")
+    assert classified({"name": "f", "args": data}) == Unsayable(f"It is nested deeper than {MOST_LEVELS} levels.")

@@ -14,6 +14,7 @@ from bubble.reef.dialects.reading import error_of
 from bubble.reef.discretion import quoted
 from bubble.reef.events import AgentEvent
 from bubble.reef.failures import AgentFailure, Broken, Busy, Refused
+from bubble.reef.jsondata import load
 
 __all__ = ["EVENT_STREAM", "JSON", "events_of", "object_of", "refuse_errors"]
 
@@ -107,9 +108,11 @@ async def _body(response: httpx2.Response, most: int) -> bytes:
 
 def _json(text: str | bytes) -> JSONValue:
     try:
-        return load_json(text)
-    except (ValueError, RecursionError):
+        return load(text)
+    except ValueError:
         raise Broken("The agent sent something that is no JSON.") from None
+    except RecursionError:
+        raise Broken("The agent sent JSON that is nested too deeply to be read.") from None
 
 
 def _media_type(response: httpx2.Response) -> str:

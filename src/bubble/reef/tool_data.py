@@ -10,15 +10,14 @@ from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.identifiers import check_tool_call_id
 from bubble.protocol.jsontext import JSONValue
 from bubble.reef.events import DataPart
+from bubble.reef.jsondata import TooDeep, tidy_numbers
 
-__all__ = ["Classified", "FunctionCall", "FunctionResponse", "Nothing", "Opaque", "classify_data_part", "tidy_numbers"]
+__all__ = ["Classified", "FunctionCall", "FunctionResponse", "Nothing", "Opaque", "Unsayable", "classify_data_part"]
 
 _CALLS: Final = ("functionCall", "function_call")
 _RESPONSES: Final = ("functionResponse", "function_response")
 # Of what a response may hold, the first that is there is the output.
 _OUTPUTS: Final = ("response", "result", "output", "error")
-# Integers up to here are exact as floats, so that `3.0` can only have been `3`.
-_EXACT: Final = 2**53
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +52,14 @@ class Opaque:
     data: JSONValue
 
 
-Classified: TypeAlias = FunctionCall | FunctionResponse | Nothing | Opaque
+@dataclass(frozen=True, slots=True)
+class Unsayable:
+    """What the log does not take, and why: a sentence."""
+
+    reason: str
+
+
+Classified: TypeAlias = FunctionCall | FunctionResponse | Nothing | Opaque | Unsayable
 
 
 def classify_data_part(part: DataPart) -> Classified:
@@ -62,7 +68,10 @@ def classify_data_part(part: DataPart) -> Classified:
     A call is `{name, args}`, a response has one of `response`, `result`, `output`, `error`; either may be nested (`functionCall`, …), and
     the agent's own mark decides first where there is one.
     """
-    data = tidy_numbers(part.data)
+    try:
+        data = tidy_numbers(part.data)
+    except TooDeep as error:
+        return Unsayable(str(error))
     if not isinstance(data, dict):
         return Opaque(data=data)
     if not data:
@@ -104,16 +113,3 @@ def _call_id(data: Mapping[str, JSONValue]) -> str | None:
         return check_tool_call_id(str(data["id"]), path="id") if isinstance(data.get("id"), str) else None
     except InvalidRequest:
         return None
-
-
-def tidy_numbers(value: JSONValue) -> JSONValue:
-    """The value with the integers back that protobuf made floats of (`3.0`), and without NaN and infinities, which are no JSON."""
-    if isinstance(value, float):
-        if value.is_integer() and abs(value) <= _EXACT:
-            return int(value)
-        return value if abs(value) < float("inf") else None
-    if isinstance(value, list):
-        return [tidy_numbers(each) for each in value]
-    if isinstance(value, dict):
-        return {name: tidy_numbers(each) for name, each in value.items()}
-    return value

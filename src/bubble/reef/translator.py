@@ -13,6 +13,7 @@ from typing import Final
 from bubble.protocol.events import Outcome
 from bubble.protocol.jsontext import JSONValue, dump_json
 from bubble.protocol.parts import EMPTY
+from bubble.reef.discretion import shortened
 from bubble.reef.events import (
     FINISHED,
     WAITING,
@@ -28,12 +29,14 @@ from bubble.reef.events import (
 from bubble.reef.files import shown
 from bubble.reef.said import Passage
 from bubble.reef.sayings import EndBlock, Event, Failure, Saying
-from bubble.reef.tool_data import FunctionCall, FunctionResponse, Nothing, Opaque, classify_data_part
+from bubble.reef.tool_data import FunctionCall, FunctionResponse, Nothing, Opaque, Unsayable, classify_data_part
 from bubble.reef.tool_ledger import ToolLedger
 from bubble.reef.voices import Voice, speech, thought
 
 __all__ = ["Translator"]
 
+# In characters; nobody reads more, and an event has an end.
+_LONGEST_FAILURE: Final = 10_000
 _OUTCOMES: Final[dict[TaskState, Outcome]] = {
     "completed": "success",
     "failed": "failed",
@@ -63,6 +66,7 @@ class Translator:
         self._tools = ToolLedger()
         self._files: set[FilePart] = set()
         self._data: dict[bytes, Carrier] = {}
+        self._left_out_for: set[str] = set()
 
     @property
     def is_waiting(self) -> bool:
@@ -114,7 +118,8 @@ class Translator:
             return
         yield from self.finalize()
         if self.outcome == "failed":
-            yield Failure(_last_words(event) or f"The agent ended its work as {self.state}.")
+            words = _last_words(event) or f"The agent ended its work as {self.state}."
+            yield Failure(shortened(words, _LONGEST_FAILURE))
 
     # --- contents ---------------------------------------------------------------------------------------------------------------
 
@@ -180,6 +185,8 @@ class Translator:
                 return [Event(name=EMPTY)]
             case Opaque(data=data):
                 return self._opaque(data, content.carrier, repeats=repeats)
+            case Unsayable(reason):
+                return self._left_out(reason)
 
     def _file(self, part: FilePart) -> list[Saying]:
         if part in self._files:
@@ -192,6 +199,13 @@ class Translator:
         is_known = key in self._data and (repeats or self._data[key] != carrier)
         self._data.setdefault(key, carrier)
         return [] if is_known else [Event(name="data", data=data)]
+
+    def _left_out(self, reason: str) -> list[Saying]:
+        # Once: whether it is another one cannot be told, and a snapshot brings each of them again.
+        if reason in self._left_out_for:
+            return []
+        self._left_out_for.add(reason)
+        return [Failure(f"Something of the reply is left out. {reason}")]
 
 
 def _is_the_error(content: Content, event: AgentEvent) -> bool:

@@ -1,0 +1,119 @@
+"""What an agent may send, by mistake or to do harm: nothing is lost without a word, nothing hangs, nothing breaks down."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from bubble.reef.agent import ReefAgent
+from bubble.reef.jsondata import MOST_LEVELS
+from tests.reef.raw_agent import Answer, Asked, event_stream, json_answer, raw_agent
+from tests.reef.stage import Held, Stage
+
+pytestmark = pytest.mark.anyio
+
+MakeStage = Callable[..., Awaitable[Stage]]
+ReefTo = Callable[..., ReefAgent]
+DONE = {"statusUpdate": {"taskId": "t", "status": {"state": "TASK_STATE_COMPLETED"}}}
+
+
+@pytest.fixture
+def asked_of(make_stage: MakeStage, reef_to: ReefTo) -> Callable[[Answer], Awaitable[Held]]:
+    """What a thread holds after a question that an agent answers in this way."""
+
+    async def ask(answer: Answer) -> Held:
+        async with raw_agent(lambda _: answer) as raw:
+            return await (await make_stage()).ask(reef_to(raw.url), "Hello")
+
+    return ask
+
+
+AskedOf = Callable[[Answer], Awaitable[Held]]
+
+
+def stream(*texts: str) -> Answer:
+    """Events as texts."""
+    pieces = [f"data: {text}\n\n".encode() for text in (*texts, json.dumps(DONE))]
+    return Answer(headers={"Content-Type": "text/event-stream"}, pieces=pieces)
+
+
+def data(text: str) -> str:
+    """An artifact with a data part, of JSON that is given as a text, between two texts."""
+    parts = f'{{"text": "before"}}, {{"data": {text}}}, {{"text": "after"}}'
+    return f'{{"artifactUpdate": {{"taskId": "t", "artifact": {{"artifactId": "a", "parts": [{parts}]}}}}}}'
+
+
+def nested(levels: int) -> str:
+    """So many lists."""
+    return "[" * levels + "]" * levels
+
+
+async def test_data_that_is_as_deep_as_the_log_takes_it_arrives(asked_of: AskedOf) -> None:
+    held = await asked_of(stream(data(nested(MOST_LEVELS))))
+    (event,) = held.agent_events
+    assert event == ("data", json.loads(nested(MOST_LEVELS)))
+    assert (held.text, held.errors, held.outcomes) == ("beforeafter", [], ["success"])
+
+
+@pytest.mark.parametrize("shape", ["{}", '{{"name": "f", "args": {}}}', '{{"id": "c", "response": {}}}'])
+@pytest.mark.parametrize("levels", [MOST_LEVELS + 1, 700])
+async def test_data_that_is_deeper_is_left_out_with_a_word_and_the_rest_is_said(
+    asked_of: AskedOf, levels: int, shape: str
+) -> None:
+    held = await asked_of(stream(data(shape.format(nested(levels)))))
+    assert held.text == "beforeafter"
+    assert held.errors == [f"Something of the reply is left out. It is nested deeper than {MOST_LEVELS} levels."]
+    assert (held.agent_events, held.calls, held.counts("run_finished")) == ([], [], 1)
+
+
+async def test_what_is_too_deep_to_be_read_at_all_is_said_to_be_so(asked_of: AskedOf) -> None:
+    held = await asked_of(stream(data(nested(200_000))))
+    (error,) = held.errors
+    assert error == "The agent sent JSON that is nested too deeply to be read."
+    assert held.outcomes == ["failed"]
+
+
+@pytest.mark.parametrize("digits", ["1" * 3_000, "1" * 5_000, "1e999"])
+async def test_a_long_number_loses_no_digit(asked_of: AskedOf, digits: str) -> None:
+    held = await asked_of(stream(data(f'{{"n": {digits}}}')))
+    ((_, shown),) = held.agent_events
+    assert isinstance(shown, dict)
+    assert str(shown["n"]) == digits
+    assert held.errors == []
+
+
+async def test_a_failure_of_many_words_keeps_its_beginning(asked_of: AskedOf) -> None:
+    words = "no, " * 800_000
+    message = {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": words}]}
+    held = await asked_of(
+        event_stream({"statusUpdate": {"status": {"state": "TASK_STATE_FAILED", "message": message}}})
+    )
+    (error,) = held.errors
+    assert error == words[:10_000] + "…"
+    assert held.outcomes == ["failed"]
+
+
+async def test_an_error_of_many_words_keeps_its_beginning(asked_of: AskedOf) -> None:
+    held = await asked_of(event_stream({"error": {"code": -32603, "message": "no " * 1_000_000}}))
+    (error,) = held.errors
+    assert error.startswith("The agent answered with an error: no no no")
+    assert error.endswith("…")
+    assert len(error) < 1_000
+
+
+@pytest.mark.parametrize("task_id", ["\ud800", "..", ".", "a/../../b?c#d", "ü ber", "x" * 100_000, "\x00\n"])
+async def test_a_task_may_be_called_anything_and_its_broken_stream_ends_the_run(
+    make_stage: MakeStage, reef_to: ReefTo, task_id: str
+) -> None:
+    working = {"statusUpdate": {"taskId": task_id, "status": {"state": "TASK_STATE_WORKING"}}}
+
+    def answer(asked: Asked) -> Answer:
+        return event_stream(working, ending="cut") if asked.procedure == "stream" else json_answer({}, status=404)
+
+    async with raw_agent(answer) as raw:
+        held = await (await make_stage()).ask(reef_to(raw.url), "Hello")
+        assert [error for error in held.errors if "was lost" in error]
+        assert held.outcomes == ["failed"]
+        assert all(asked.path.startswith(("/tasks/", "/message:stream")) for asked in raw.asked)
