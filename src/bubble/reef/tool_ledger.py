@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field
 
 from bubble.protocol.identifiers import new_id
@@ -17,9 +18,6 @@ __all__ = ["ToolLedger"]
 class _Call:
     id: str
     name: str
-    carrier: Carrier
-    args: bytes
-    is_named_by_us: bool
     outputs: list[bytes] = field(default_factory=list)
 
 
@@ -28,13 +26,15 @@ class ToolLedger:
 
     def __init__(self) -> None:
         self._calls: dict[str, _Call] = {}
+        self._carriers: defaultdict[tuple[str, bytes], set[Carrier]] = defaultdict(
+            set
+        )  # of calls without an id of the agent's
 
     def call(self, call: FunctionCall, *, carrier: Carrier, repeats: bool) -> list[Saying]:
         """A call: new, or one that is known by its id, or, without an id, by being the same in another place."""
-        args = dump_json(call.args)
-        if call.id in self._calls or (call.id is None and self._is_known(call.name, args, carrier, repeats=repeats)):
+        if call.id in self._calls or (call.id is None and self._is_known(call, carrier, repeats=repeats)):
             return []
-        ours = _Call(id=call.id or new_id(), name=call.name, carrier=carrier, args=args, is_named_by_us=call.id is None)
+        ours = _Call(id=call.id or new_id(), name=call.name)
         self._calls[ours.id] = ours
         return [ToolInput(tool_call_id=ours.id, name=ours.name, input=call.args)]
 
@@ -49,11 +49,12 @@ class ToolLedger:
         call.outputs.append(output)
         return [ToolOutput(tool_call_id=call.id, output=response.output)]
 
-    def _is_known(self, name: str, args: bytes, carrier: Carrier, *, repeats: bool) -> bool:
-        alike = (
-            call for call in self._calls.values() if call.is_named_by_us and (call.name, call.args) == (name, args)
-        )
-        return any(repeats or call.carrier != carrier for call in alike)
+    def _is_known(self, call: FunctionCall, carrier: Carrier, *, repeats: bool) -> bool:
+        carriers = self._carriers[call.name, dump_json(call.args)]
+        is_known = bool(carriers) if repeats else bool(carriers - {carrier})
+        if not is_known:
+            carriers.add(carrier)
+        return is_known
 
     def _answered(self, response: FunctionResponse, output: bytes) -> _Call | None:
         if response.id is not None:

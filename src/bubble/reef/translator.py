@@ -55,7 +55,7 @@ class Translator:
         self.task_id = continues
         self.state: TaskState | None = None
         self.outcome: Outcome | None = None
-        self.artifacts = list(known_artifacts)
+        self._artifacts = dict.fromkeys(known_artifacts)  # in order
         self._known_artifacts = frozenset(known_artifacts)
         self._continues = continues is not None
         self._state_before: TaskState | None = None
@@ -67,6 +67,11 @@ class Translator:
         self._files: set[FilePart] = set()
         self._data: dict[bytes, Carrier] = {}
         self._left_out_for: set[str] = set()
+
+    @property
+    def artifacts(self) -> Sequence[str]:
+        """The artifacts that the task has brought so far."""
+        return list(self._artifacts)
 
     @property
     def is_waiting(self) -> bool:
@@ -135,8 +140,8 @@ class Translator:
             yield from self._part(part, content, repeats=repeats)
 
     def _take_note(self, content: Content) -> None:
-        if content.carrier == "artifact" and content.id is not None and content.id not in self.artifacts:
-            self.artifacts.append(content.id)
+        if content.carrier == "artifact" and content.id is not None:
+            self._artifacts.setdefault(content.id)
         self._marks_deltas = self._marks_deltas or any(
             isinstance(part, TextPart) and part.partial for part in content.parts
         )
