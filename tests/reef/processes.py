@@ -16,6 +16,7 @@ import anyio
 from tests.amphibian.processes import PATIENCE, BotProcess, Scene, write
 from tests.docs.ports import free_ports
 from tests.faults.signals import send_signal
+from tests.reef.raw_agent import RawAgent
 
 __all__ = ["MockProcess", "ReefProcess", "reef_on"]
 
@@ -88,7 +89,7 @@ class MockProcess:
                 await mock.stop(signal.SIGKILL)
 
 
-def configured(here: Scene, mock: MockProcess, **a2a: object) -> Path:
+def configured(here: Scene, mock: MockProcess | RawAgent, **a2a: object) -> Path:
     """The scene's configuration, for reef."""
     more = "".join(f"{name} = {json.dumps(value)}\n" for name, value in a2a.items())
     path = here.config.with_name("reef.toml")

@@ -24,7 +24,11 @@ class Feed:
     def send(self, *payloads: object) -> None:
         """Sends events."""
         for payload in payloads:
-            self._queue.put_nowait(f"data: {json.dumps(payload)}\n\n".encode())
+            self.send_bytes(f"data: {json.dumps(payload)}\n\n".encode())
+
+    def send_bytes(self, piece: bytes) -> None:
+        """Sends a piece of anything."""
+        self._queue.put_nowait(piece)
 
     def end(self, how: Ending = "complete") -> None:
         """Ends the stream."""
@@ -139,6 +143,7 @@ class RawAgent:
     asked: list[Asked] = field(default_factory=list)
     arrived: asyncio.Condition = field(default_factory=asyncio.Condition)
     left: asyncio.Event = field(default_factory=asyncio.Event)
+    card_was_wanted: asyncio.Event = field(default_factory=asyncio.Event)
     connections: set[asyncio.Task[None]] = field(default_factory=set)
 
     async def was_asked(self, procedure: str, *, times: int = 1) -> list[Asked]:
@@ -180,6 +185,7 @@ class RawAgent:
         if self.card_path not in (None, path):
             return Answer(status=404)
         self.cards += 1
+        self.card_was_wanted.set()
         return self.card_answer or json_answer(self.card)
 
     async def _write(self, answer: Answer, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -20,7 +21,7 @@ from bubble.reef.messages import OutgoingMessage
 from bubble.reef.peers import Peers
 from tests.docs.ports import free_ports
 from tests.reef.conftest import PLAIN
-from tests.reef.raw_agent import Answer, Asked, RawAgent, event_stream, json_answer, raw_agent
+from tests.reef.raw_agent import Answer, Asked, Feed, RawAgent, event_stream, json_answer, raw_agent
 
 pytestmark = pytest.mark.anyio
 
@@ -111,6 +112,49 @@ async def test_a_card_that_could_not_be_read_is_read_again(client_of: ClientOf) 
             await client.resolve_transport()
         raw.card_path = None
         assert len(await heard(client)) == 1
+
+
+MUTE = Answer(headers={"Content-Type": "application/json"}, ending="open")
+
+
+@pytest.mark.requirement("RF-93")
+async def test_all_who_wait_for_the_card_share_one_attempt_and_its_failure(client_of: ClientOf) -> None:
+    async with raw_agent(once(event_stream(DONE))) as raw:
+        client = client_of(raw.url, idle_seconds=0.2)
+        raw.card_answer = MUTE
+        waited = await asyncio.gather(*(client.resolve_transport() for _ in range(20)), return_exceptions=True)
+        assert {type(each) for each in waited} == {Silent}
+        assert raw.cards == 1
+        raw.card_answer = None
+        known = await asyncio.gather(*(client.resolve_transport() for _ in range(20)))
+        assert len(set(map(id, known))) == 1
+        assert raw.cards == 2
+
+
+async def test_one_who_waits_for_the_card_no_longer_leaves_the_attempt_to_the_others(client_of: ClientOf) -> None:
+    async with raw_agent(once(event_stream(DONE))) as raw:
+        feed = Feed()
+        raw.card_answer = Answer(headers={"Content-Type": "application/json"}, feed=feed)
+        client = client_of(raw.url)
+        first, second = (asyncio.create_task(client.resolve_transport()) for _ in range(2))
+        await raw.card_was_wanted.wait()
+        first.cancel()
+        await asyncio.wait({first})
+        feed.send_bytes(json.dumps(raw.card).encode())
+        feed.end()
+        assert (await second).name == "Raw"
+        assert (first.cancelled(), raw.cards) == (True, 1)
+
+
+async def test_a_client_that_is_closed_waits_for_no_card(client_of: ClientOf) -> None:
+    async with raw_agent(once(event_stream(DONE))) as raw:
+        raw.card_answer = MUTE
+        client = client_of(raw.url)
+        waiting = asyncio.create_task(client.resolve_transport())
+        await raw.card_was_wanted.wait()
+        await client.close()
+        await asyncio.wait({waiting})
+        assert waiting.cancelled()
 
 
 async def test_what_is_no_json_is_no_card(client_of: ClientOf) -> None:

@@ -108,7 +108,7 @@ async def test_killed_at_any_moment_it_leaves_no_question_unanswered_and_no_run_
 async def test_a_card_that_cannot_be_reached_at_the_start_is_only_logged(here: Scene, mock: MockProcess) -> None:
     await mock.stop()
     reef = await reef_on(here, mock)
-    assert "The agent card cannot be read yet" in reef.said
+    await reef.hears("The agent card cannot be read yet")
     await mock.start()
     await here.thread.say("There you are")
     assert await here.thread.answered() == "You said: There you are"
@@ -117,13 +117,35 @@ async def test_a_card_that_cannot_be_reached_at_the_start_is_only_logged(here: S
 @pytest.mark.requirement("RF-93")
 async def test_a_card_that_does_not_stream_ends_it_with_status_1(here: Scene) -> None:
     async with raw_agent(lambda _: Answer(), capabilities={"streaming": False}) as raw:
-        mute = MockProcess(pace=0.0)
-        mute.port = int(raw.url.rpartition(":")[2])
-        reef = ReefProcess(configured(here, mute))
+        reef = ReefProcess(configured(here, raw))
         await reef.start()
         assert await reef.ended() == 1
         assert "does not say that the agent streams" in reef.said
         assert "Traceback" not in reef.said
+
+
+@pytest.mark.requirement("RF-93")
+async def test_a_card_that_is_never_sent_keeps_nobody_waiting(here: Scene) -> None:
+    mute = Answer(headers={"Content-Type": "application/json"}, ending="open")
+    async with raw_agent(lambda _: Answer()) as raw:
+        raw.card_answer = mute
+        reef = ReefProcess(configured(here, raw))
+        await reef.start()
+        await reef.hears("is attending")
+        with anyio.fail_after(5):
+            assert await reef.stop() == 0
+
+
+@pytest.mark.requirement("RF-91")
+async def test_it_can_be_stopped_before_it_has_found_the_server(here: Scene) -> None:
+    await here.server.stop()
+    async with raw_agent(lambda _: Answer()) as raw:
+        raw.card_answer = Answer(headers={"Content-Type": "application/json"}, ending="open")
+        reef = ReefProcess(configured(here, raw))
+        await reef.start()
+        await reef.hears("Trying again.")
+        with anyio.fail_after(5):
+            assert await reef.stop() == 0
 
 
 @pytest.mark.requirement("RF-94")

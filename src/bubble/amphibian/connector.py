@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -91,7 +91,8 @@ class Connector:
         `on_ready` is called when the grants are known. Raises `Forbidden` where the token is another principal's, `Unauthenticated` where
         it is refused, and what else makes the beginning impossible.
         """
-        await self._check_identity()
+        if not await _done_before(stop, self._check_identity()):
+            return
         self._failure = asyncio.get_running_loop().create_future()
         async with beside(self._receipts.run()):
             try:
@@ -172,6 +173,21 @@ class Connector:
 
 async def _set(event: asyncio.Event) -> None:
     await event.wait()
+
+
+async def _done_before(stop: asyncio.Event, work: Coroutine[object, object, None]) -> bool:
+    """Does `work`; False where `stop` is set before it is done, which ends it. Raises what it fails with."""
+    stopping = asyncio.create_task(_set(stop))
+    working = asyncio.create_task(work)
+    try:
+        await asyncio.wait({stopping, working}, return_when=asyncio.FIRST_COMPLETED)
+        if working.done():
+            working.result()
+        return working.done()
+    finally:
+        stopping.cancel()
+        working.cancel()
+        await asyncio.wait({stopping, working})
 
 
 async def _drive(driver: ThreadDriver, predecessor: asyncio.Task[None] | None) -> None:

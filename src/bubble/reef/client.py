@@ -22,6 +22,7 @@ from bubble.reef.failures import AgentFailure, Broken, Busy, CardRefused, Refuse
 from bubble.reef.http import CONNECT_SECONDS, IDLE_SECONDS, AgentHttp, Bearer
 from bubble.reef.messages import OutgoingMessage
 from bubble.reef.peers import Peers
+from bubble.reef.shared import Shared
 
 __all__ = ["A2AClient", "KnownAgent"]
 
@@ -80,11 +81,11 @@ class A2AClient:
         self._tries = tries
         self._backoff = backoff or Backoff(first=0.5, longest=8.0)
         self._sleep = sleep
-        self._known: KnownAgent | None = None
-        self._reading = asyncio.Lock()
+        self._known = Shared(self._read_card)
 
     async def close(self) -> None:
         """Closes every connection; streams that are being read break."""
+        await self._known.close()
         await self._http.close()
 
     # --- the card ---------------------------------------------------------------------------------------------------------------
@@ -92,12 +93,10 @@ class A2AClient:
     async def resolve_transport(self) -> KnownAgent:
         """Reads the card, chooses how to talk to the agent, and keeps the answer (spec 5, "Resolving the A2A agent").
 
-        Raises `CardRefused` for a card that cannot be used; `Unreachable` and the other failures are not kept, but tried again next time.
+        Whoever needs it while it is being read waits for the same attempt. Raises `CardRefused` for a card that cannot be used;
+        `Unreachable` and the other failures are not kept, but tried again next time.
         """
-        async with self._reading:
-            if self._known is None:
-                self._known = await self._read_card()
-            return self._known
+        return await self._known.get()
 
     async def _read_card(self) -> KnownAgent:
         for url in self._card_urls[:-1]:

@@ -6,6 +6,8 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+import anyio
+
 from bubble.amphibian.launcher import launch
 from bubble.reef.agent import ReefAgent
 from bubble.reef.client import A2AClient
@@ -29,18 +31,27 @@ def client_of(config: ReefConfig) -> A2AClient:
 
 
 async def attend(config: ReefConfig, *, stop: asyncio.Event, on_ready: Callable[[], None] = lambda: None) -> None:
-    """Bridges the agent to the bot's threads until `stop` is set.
+    """Bridges the agent to the bot's threads until `stop` is set. The card is looked at beside that.
 
-    Raises `CardRefused` at once where the card says that it cannot work; a card that cannot be read now may be there later. Beside it what
+    Raises `CardRefused` where the card says that it cannot work; a card that cannot be read now may be there later. Beside it what
     `bubble.amphibian.launcher.launch` raises.
     """
     client = client_of(config)
     agent = ReefAgent(client)
+    turns = config.reef.max_bot_turns
+    looking = asyncio.create_task(_look_at_the_card(client))
+    attending = asyncio.create_task(launch(config, agent, name=NAME, stop=stop, max_bot_turns=turns, on_ready=on_ready))
     try:
-        await _look_at_the_card(client)
-        await launch(config, agent, name=NAME, stop=stop, max_bot_turns=config.reef.max_bot_turns, on_ready=on_ready)
+        await asyncio.wait({looking, attending}, return_when=asyncio.FIRST_COMPLETED)
+        if looking.done():
+            looking.result()
+        await attending
     finally:
-        await agent.close()
+        looking.cancel()
+        attending.cancel()
+        with anyio.CancelScope(shield=True):
+            await asyncio.wait({looking, attending})
+            await agent.close()
 
 
 async def _look_at_the_card(client: A2AClient) -> None:
