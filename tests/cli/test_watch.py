@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import signal
 import subprocess
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +120,41 @@ def test_losing_the_right_ends_the_watch(admin: Shell, thread: str, person: Any)
         _, err = watching.communicate(timeout=TIMEOUT)
     assert watching.returncode == 1
     assert err == "bubble: The thread is gone, or you may not see it any longer.\n"
+
+
+class Boundless(BaseHTTPRequestHandler):
+    """Streams an event, and then one that has no end."""
+
+    def do_GET(self) -> None:
+        """Sends as much as is taken."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        self.wfile.write(b'event: title\ndata: {"n":1}\n\ndata: ')
+        with contextlib.suppress(OSError):
+            while True:
+                self.wfile.write(b"x" * 65_536)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+@pytest.mark.requirement("WA-90")
+def test_an_event_without_an_end_ends_the_watch_in_a_sentence_after_those_before_it(tmp_path: Path) -> None:
+    with ThreadingHTTPServer(("127.0.0.1", 0), Boundless) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        variables = {"BUBBLE_URL": f"http://127.0.0.1:{server.server_port}", "BUBBLE_TOKEN": "t" * 40}
+        try:
+            with Shell(directory=tmp_path, variables=variables).process(
+                "watch", "b", "--session", "t", "--json"
+            ) as watching:
+                out, err = watching.communicate(timeout=TIMEOUT)
+        finally:
+            server.shutdown()
+            serving.join()
+    assert (watching.returncode, err) == (1, "bubble: The server sent an event that is too large to be held.\n")
+    assert json.loads(out) == {"type": "title", "data": {"n": 1}}
 
 
 @pytest.mark.requirement("WA-80", "WA-90")

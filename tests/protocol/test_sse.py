@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
+from itertools import pairwise
 
 import pytest
 from hypothesis import given
@@ -123,6 +125,38 @@ def test_events_below_the_bound_may_go_on_for_ever() -> None:
         assert decoder.feed(b"data: " + b"x" * 60 + b"\n\n") == [SseEvent("message", "x" * 60)]
 
 
+@pytest.mark.parametrize(
+    ("fits", "too_long"),
+    [
+        (b"data: 4567890\n\n", b"data: 45678901\n\n"),
+        (b"data: 45\ndata:\n\n", b"data: 45\ndata: \n\n"),
+        (b": 34567890123\n", b": 345678901234\n"),
+        (b"data:6\n: 34567\n\n", b"data:6\n: 345678\n\n"),
+        (b"event: 890123\ndata: 4567890\n\n", b"event: 8901234\n"),
+        (b"\xef\xbb\xbfdata: 4567890\n\n", b"\xef\xbb\xbfdata: 45678901\n\n"),
+    ],
+)
+def test_the_bound_is_of_the_data_and_the_line_after_it_and_the_same_for_every_cut(
+    fits: bytes, too_long: bytes
+) -> None:
+    for stream, is_held in ((fits, True), (too_long, False)):
+        found = {outcome(stream, range(0, len(stream), size)) for size in range(1, len(stream) + 1)}
+        assert len(found) == 1
+        assert found.pop()[1] is is_held
+
+
+def outcome(stream: bytes, cuts: Iterable[int]) -> tuple[tuple[SseEvent, ...], bool]:
+    """The events of a stream that is cut there, and whether all of it could be held."""
+    bounds = sorted({0, *cuts, len(stream)})
+    decoder, events = SseDecoder(max_bytes=13), list[SseEvent]()
+    try:
+        for first, last in pairwise(bounds):
+            events.extend(decoder.decode(stream[first:last]))
+    except SseOverflow:
+        return tuple(events), False
+    return tuple(events), True
+
+
 # --- any chunking -----------------------------------------------------------------------------------------------------------------
 
 _LINES = st.lists(
@@ -146,6 +180,23 @@ def test_the_events_are_the_same_however_the_bytes_are_cut(
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     pieces = [stream[first:last] for first, last in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
     assert decoded(*pieces) == decoded(stream)
+
+
+@given(
+    st.lists(
+        st.sampled_from(["data: 456789", "data: 4567890", "data: 45678901", "data", ": 4", "id: 1", "", ""]),
+        max_size=12,
+    ),
+    _ENDS,
+    st.data(),
+)
+def test_at_the_bound_the_bytes_alone_decide_which_events_come_and_whether_it_is_passed(
+    lines: list[str], end: str, data: st.DataObject
+) -> None:
+    stream = "".join(line + end for line in lines).encode()
+    whole = outcome(stream, [])
+    assert outcome(stream, data.draw(st.lists(st.integers(0, len(stream)), max_size=8))) == whole
+    assert outcome(stream, range(len(stream))) == whole
 
 
 @given(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import struct
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Any
 
 from starlette.types import Receive, Scope, Send
 
-__all__ = ["COMPRESSED", "END", "Service", "end", "message"]
+__all__ = ["COMPRESSED", "END", "Service", "Talking", "end", "message"]
 
 COMPRESSED = 1
 END = 2
@@ -54,6 +55,28 @@ class Service:
         while self.stays_open and (await receive())["type"] != "http.disconnect":
             pass
         await send({"type": "http.response.body", "body": b""})
+
+
+class Talking:
+    """Answers one call with what it is told to say, when it is told."""
+
+    def __init__(self) -> None:
+        self._chunks: asyncio.Queue[bytes] = asyncio.Queue()
+        self._said = asyncio.Event()
+
+    async def say(self, chunk: bytes) -> None:
+        """Returns when it is said."""
+        self._said.clear()
+        self._chunks.put_nowait(chunk)
+        await self._said.wait()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        del scope, receive
+        headers = [(b"content-type", b"application/connect+json")]
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        while True:
+            await send({"type": "http.response.body", "body": await self._chunks.get(), "more_body": True})
+            self._said.set()
 
 
 async def _message_of(receive: Receive) -> Json:

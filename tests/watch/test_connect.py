@@ -11,14 +11,18 @@ from contextlib import asynccontextmanager
 
 import httpx2
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from starlette.types import ASGIApp
 
 from bubble.protocol.jsontext import JSONValue
 from bubble.testing.asgi import StreamingASGITransport
 from bubble.watch import ConnectSource, WatchCursor, WatchError, bot_events_sse, watch_bot
+from bubble.watch.envelopes import EnvelopeDecoder, envelope
 from bubble.watch.events import WatchEvent
 from tests.watch.catalogue import BOT, CATALOGUE, SESSION, cursor_text, rows, said
 from tests.watch.passing import passing_time
-from tests.watch.service import COMPRESSED, END, Service, end, message
+from tests.watch.service import COMPRESSED, END, Service, Talking, end, message
 
 pytestmark = pytest.mark.anyio
 
@@ -31,7 +35,7 @@ def ask_for(bot_id: str, session_id: str, cursor: WatchCursor | None) -> Mapping
 
 
 @asynccontextmanager
-async def source_of(service: Service, *, max_frame_bytes: int = 1_000_000) -> AsyncIterator[ConnectSource]:
+async def source_of(service: ASGIApp, *, max_frame_bytes: int = 1_000_000) -> AsyncIterator[ConnectSource]:
     async with httpx2.AsyncClient(transport=StreamingASGITransport(service)) as client:
         yield ConnectSource(
             URL, ask_for=ask_for, headers={"Authorization": "Bearer t"}, client=client, max_frame_bytes=max_frame_bytes
@@ -154,6 +158,60 @@ async def test_a_frame_that_is_too_large_is_refused_before_it_is_read() -> None:
     assert (await failure(service, max_frame_bytes=1_000)).code == "resource_exhausted"
 
 
+@pytest.mark.requirement("WA-62", "WA-73")
+async def test_a_frame_that_is_too_large_is_not_asked_for_again() -> None:
+    service = Service(chunks=[message(rows(said(1, "x" * 2_000))), end()])
+    async with source_of(service, max_frame_bytes=1_000) as source:
+        with pytest.raises(WatchError) as ended:
+            await anext(watch_bot(source, bot_id=BOT, session_id=SESSION, reconnecting=True))
+    assert ended.value.code == "resource_exhausted"
+    assert len(service.asked) == 1
+
+
+@pytest.mark.requirement("WA-62", "WA-73")
+@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "127.0.0.1", "http://127.0.0.1:x/", "http://127.0.0.1/\n"])
+async def test_a_request_that_cannot_even_be_sent_is_not_tried_again(url: str) -> None:
+    source = ConnectSource(url, ask_for=ask_for)
+    with pytest.raises(WatchError) as ended:
+        await anext(watch_bot(source, bot_id=BOT, session_id=SESSION, reconnecting=True))
+    assert ended.value.code == "invalid_argument"
+
+
+@pytest.mark.requirement("WA-70", "WA-73")
+@pytest.mark.parametrize("last", [message(b"x" * 1_001), message(b"x" * 1_000_000), message(b"{", flags=COMPRESSED)])
+async def test_what_comes_before_a_bad_envelope_comes_however_the_bytes_are_cut(last: bytes) -> None:
+    stream = message(rows(said(1))) + message(rows(said(2))) + last
+    for size in (1, 7, len(stream)):
+        chunks = [stream[start : start + size] for start in range(0, len(stream), size)]
+        async with source_of(Service(chunks=chunks), max_frame_bytes=1_000) as source:
+            watch = watch_bot(source, bot_id=BOT, session_id=SESSION)
+            assert [(await anext(watch)).id for _ in range(2)] == [cursor_text(1), cursor_text(2)]
+            with pytest.raises(WatchError):
+                await anext(watch)
+
+
+@pytest.mark.requirement("WA-73")
+async def test_what_comes_after_the_end_is_not_looked_at() -> None:
+    await watched(Service(chunks=[end() + message(b"x" * 2_000)]), max_frame_bytes=1_000)
+
+
+@pytest.mark.requirement("WA-70", "WA-73")
+@given(st.lists(st.integers(0, 14), max_size=6), st.data())
+def test_envelopes_at_the_limit_are_the_same_however_the_bytes_are_cut(sizes: list[int], data: st.DataObject) -> None:
+    stream = b"".join(envelope(b"x" * size, flags=size % 4) for size in sizes)
+    cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
+    fit = next((index for index, size in enumerate(sizes) if size > 10), None)
+    decoder, found = EnvelopeDecoder(max_bytes=10), list[bytes]()
+    refused = False
+    try:
+        for start, stop in zip([0, *cuts], [*cuts, len(stream)], strict=True):
+            found.extend(each.data for each in decoder.feed(stream[start:stop]))
+    except WatchError:
+        refused = True
+    assert found == [b"x" * size for size in sizes[:fit]]
+    assert refused is (fit is not None)
+
+
 @pytest.mark.requirement("WA-61", "WA-65", "WA-73")
 @pytest.mark.parametrize(
     ("status", "body", "code"),
@@ -204,6 +262,22 @@ async def test_a_service_that_falls_silent_has_stalled() -> None:
             with pytest.raises(WatchError) as ended:
                 await step
     assert ended.value.code == "stalled"
+
+
+@pytest.mark.requirement("WA-52", "WA-61", "WA-73")
+async def test_a_frame_that_says_nothing_known_here_is_a_sign_of_life() -> None:
+    source = Talking()
+    with passing_time() as time:
+        async with source_of(source) as frames, watch_bot(frames, bot_id=BOT, session_id=SESSION) as watch:
+            step = asyncio.ensure_future(anext(watch))
+            for unknown in ({}, {"somethingNew": {"n": 1}}, {"rows": None}):
+                await time.by(40)
+                await source.say(message(unknown))
+                await time.by(0)
+            await time.by(40)
+            assert not step.done()
+            await source.say(message({"heartbeat": {}}))
+            assert (await step).type == "heartbeat"
 
 
 @pytest.mark.requirement("WA-18", "WA-61")

@@ -64,16 +64,89 @@ def test_the_bytes_are_those_of_json_stringify() -> None:
     assert ours == json.loads(answered.stdout)
 
 
+HARD = WatchCursor(bot_id="?é~", session_id="\U000fffff", generation=0, after_updated_seq=0)
+HARD_TEXT = '{"botId":"?é~","sessionId":"\U000fffff","generation":0,"afterUpdatedSeq":"0"}'
+
+
 @pytest.mark.requirement("WA-64")
-@pytest.mark.parametrize("session", ["", "1", "12"])
-def test_padding_is_taken(session: str) -> None:
-    cursor = WatchCursor(bot_id="b", session_id=session, generation=0, after_updated_seq=0)
-    padded = cursor.encode() + "=" * (-len(cursor.encode()) % 4)
-    assert WatchCursor.decode(padded) == cursor
+@pytest.mark.parametrize("session", ["1", "12", "123"])
+def test_a_cursor_has_no_padding(session: str) -> None:
+    text = WatchCursor(bot_id="b", session_id=session, generation=0, after_updated_seq=0).encode()
+    assert WatchCursor.decode(text).session_id == session
+    for padding in ("=", "==", "=" * (-len(text) % 4)):
+        if padding:
+            assert_refused(text + padding)
+
+
+@pytest.mark.requirement("WA-64")
+@pytest.mark.parametrize(
+    "text",
+    [
+        TEXT.replace(":", ": "),
+        TEXT.replace(",", ", "),
+        f" {TEXT}",
+        f"{TEXT}\n",
+        f"\ufeff{TEXT}",
+        f"{TEXT}\0",
+        f"{TEXT}{{}}",
+        '{"sessionId":"","botId":"b","generation":0,"afterUpdatedSeq":"22"}',
+        TEXT.replace('"b"', '"\\u0062"'),
+        TEXT.replace("botId", "bot\\u0049d"),
+        TEXT.replace('""', '"\\/"'),
+        TEXT.replace('""', '"/"').replace("/", "\\/"),
+        TEXT.replace('""', '"\\ud83d\\ude00"'),
+        TEXT.replace('""', '"\\uD83D"'),
+        TEXT.replace(":0", ":-0"),
+        TEXT.replace(":0", ":0e0"),
+        TEXT.replace(":0", ":00"),
+    ],
+)
+def test_what_says_the_same_in_other_letters_is_no_cursor(text: str) -> None:
+    assert WatchCursor.decode(packed(TEXT)) == CURSOR
+    assert_refused(packed(text))
+
+
+@pytest.mark.requirement("WA-64")
+def test_only_one_alphabet_and_nothing_between_its_letters_makes_a_cursor() -> None:
+    text = HARD.encode()
+    assert WatchCursor.decode(text) == HARD
+    assert {"-", "_"} <= set(text)
+    last = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+    for other in (
+        text.replace("-", "+"),
+        text.replace("_", "/"),
+        f"{text[:9]}\n{text[9:]}",
+        f"{text[:9]} {text[9:]}",
+        f"{text[:9]}!{text[9:]}",
+        f"{text[:8]}={text[8:]}",
+        f"{text}A",
+        f"{text}AAAA",
+        *(text[:-1] + letter for letter in last if letter != text[-1]),
+    ):
+        assert_refused(other)
+
+
+@pytest.mark.requirement("WA-64")
+@given(st.data())
+def test_whatever_is_decoded_is_what_would_be_encoded(data: st.DataObject) -> None:
+    text = data.draw(st.sampled_from([CURSOR.encode(), HARD.encode(), packed(HARD_TEXT)]))
+    at = data.draw(st.integers(0, len(text)))
+    changed = text[:at] + data.draw(st.text("AQgw-_+/= \n", max_size=3)) + text[data.draw(st.integers(at, len(text))) :]
+    try:
+        cursor = WatchCursor.decode(changed)
+    except WatchError:
+        return
+    assert cursor.encode() == changed
+
+
+def assert_refused(text: str) -> None:
+    with pytest.raises(WatchError) as refused:
+        WatchCursor.decode(text)
+    assert refused.value.code == "invalid_cursor"
 
 
 def altered(**members: object) -> str:
-    return packed(json.dumps({**json.loads(TEXT), **members}))
+    return packed(json.dumps({**json.loads(TEXT), **members}, separators=(",", ":")))
 
 
 @pytest.mark.requirement("WA-63", "WA-64")
@@ -119,9 +192,7 @@ def altered(**members: object) -> str:
     ],
 )
 def test_what_no_encoder_wrote_is_refused(text: str) -> None:
-    with pytest.raises(WatchError) as refused:
-        WatchCursor.decode(text)
-    assert refused.value.code == "invalid_cursor"
+    assert_refused(text)
 
 
 @pytest.mark.requirement("WA-31", "WA-63")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import base64
+import json
 from typing import Any
 
+import msgspec
 import pytest
 
-from bubble.watch import WatchCursor, WatchDecoder, WatchError
+from bubble.watch import WatchCursor, WatchDecoder, WatchError, parse_frame
 from bubble.watch.events import EntryEvent, MessageEvent, UnavailableEntryEvent, WatchEvent
 from bubble.watch.frames import Heartbeat
 from tests.watch.catalogue import BOT, SESSION, body, cursor_text, rows, said, spoken
@@ -204,6 +206,14 @@ def test_numbers_of_a_body_are_kept_as_far_as_json_can_say_them() -> None:
     assert event.data.entry == [9007199254740993, None, None, 1.5]
 
 
+@pytest.mark.requirement("WA-05")
+def test_a_body_is_read_as_a_page_would_read_it() -> None:
+    text = b'{"a":1,"a":2,"b":%s,"atMs":5}' % (b"9" * 5_000)
+    [event] = fresh().decode(rows({"seq": 1, "updatedSeq": 1, "body": base64.b64encode(text).decode()}))
+    assert isinstance(event, EntryEvent)
+    assert event.data.entry == {"a": 2, "b": None, "atMs": 5}
+
+
 @pytest.mark.requirement("WA-57")
 @pytest.mark.parametrize(
     ("fields", "value", "expected"),
@@ -305,6 +315,45 @@ def test_times_go_out_as_strings_however_deep_they_are() -> None:
         "retryMs": None,
         "isMs": True,
     }
+
+
+@pytest.mark.requirement("WA-20")
+@pytest.mark.parametrize(
+    ("written", "told"),
+    [
+        ("1778070896789", "1778070896789"),
+        ("18446744073709551615", "18446744073709551615"),
+        ("5.0", "5"),
+        ("1e3", "1000"),
+        ("-7", "-7"),
+        ("1.5", "1.5"),
+        ("1e-7", "0.0000001"),
+        ('"5"', "5"),
+        ("1e400", None),
+        ('[1,2.0,[3],"4",null]', ["1", "2", ["3"], "4", None]),
+        ('{"n":1,"atMs":2}', {"n": 1, "atMs": "2"}),
+    ],
+)
+@pytest.mark.parametrize(
+    ("frame", "event_type"),
+    [
+        ('{"rosterChanged":{"agentId":"%s","agent":{"sinceMs":%s}}}', "bot.updated"),
+        ('{"agentState":{"live":[{"agentId":"%s","sessionId":"%s","sinceMs":%s}]}}', "agent.state"),
+        ('{"agentState":{"client":[{"agentId":"%s","sinceMs":%s}]}}', "agent.state"),
+        ('{"boxState":{"state":{"agentId":"%s","sinceMs":%s}}}', "box.state"),
+    ],
+)
+def test_every_time_in_what_is_passed_on_is_a_string_however_it_was_written(
+    frame: str, event_type: str, written: str, told: object
+) -> None:
+    names = (BOT, SESSION)[: frame.count("%s") - 1]
+    known = parse_frame((frame % (*names, written)).encode())
+    assert known is not None
+    [event] = fresh().decode(known)
+    assert event.type == event_type
+    data = json.loads(json.dumps(msgspec.to_builtins(event.data)))
+    [passed] = [data["bot"]] if "bot" in data else data["live"] + data["client"] if "live" in data else [data["state"]]
+    assert passed["sinceMs"] == told
 
 
 def test_a_frame_may_be_a_value_as_well() -> None:

@@ -44,7 +44,11 @@ def test_a_counter_is_a_number_or_a_string(written: object, meant: int) -> None:
 
 @pytest.mark.requirement("WA-52")
 @pytest.mark.parametrize(
-    "written", [-1, "-1", 1.5, "1.5", "1e3", "", " 1", "01", "x", True, [], {}, "٢", 2**64, str(2**64)]
+    "written",
+    [
+        *(-1, "-1", "-0", 1.5, "1.5", "1e3", "", " 1", "01", "x", True, [], {}, "٢", 2**64, str(2**64)),
+        *(2.0**53, 1e19, float("inf"), float("nan")),  # of a double this large nobody knows which integer was meant
+    ],
 )
 def test_anything_else_is_no_counter(written: object) -> None:
     with pytest.raises(WatchError, match=r"\$\.rows\.entries\[0\]\.seq") as refused:
@@ -100,6 +104,73 @@ def test_unknown_members_are_passed_over() -> None:
     )
 
 
+NUMBERS = {
+    "1e400": "beyond a double",
+    "-1e400": "beyond a double",
+    "9" * 5_000: "more digits than an integer may have",
+    "18446744073709551616": "2^64",
+    "9007199254740993.0": "an integer that no double is",
+    "1.00000000000000000001": "a fraction that no double is",
+    "1e-400": "a fraction that no double is",
+    "0.5": "a fraction",
+    "-1": "negative",
+}
+
+
+@pytest.mark.requirement("WA-51", "WA-52")
+@pytest.mark.parametrize("digits", NUMBERS, ids=NUMBERS.values())
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"rows":{"agentId":"b","entries":[{"seq":1,"updatedSeq":%s}]}}',
+        '{"rows":{"agentId":"b","generation":%s}}',
+        '{"heartbeat":{"serverTimeMs":%s}}',
+        '{"computerActions":{"actions":[{"count":%s}]}}',
+    ],
+)
+def test_a_counter_on_the_wire_is_exactly_an_integer_in_its_range(frame: str, digits: str) -> None:
+    assert parse_frame((frame % "1").encode()) == parse_frame((frame % "1.0").encode())
+    with pytest.raises(WatchError, match=r"`\$\.[^`]*` must be an integer from 0 to ") as refused:
+        parse_frame((frame % digits).encode())
+    assert refused.value.code == "protocol_error"
+
+
+@pytest.mark.requirement("WA-52")
+@pytest.mark.parametrize("member", ["streamId", "agentId", "snapshot", "x", "kind", "body", "entries", "agent"])
+@pytest.mark.parametrize("digits", ["1e400", "9" * 5_000])
+def test_a_number_that_cannot_be_told_is_not_taken_for_a_member_that_is_not_there(member: str, digits: str) -> None:
+    frame = {
+        "streamId": '{"connected":{"streamId":%s}}',
+        "agentId": '{"cleared":{"agentId":%s}}',
+        "snapshot": '{"agentState":{"snapshot":%s}}',
+        "x": '{"computerActions":{"actions":[{"x":%s}]}}',
+        "kind": '{"rosterChanged":{"kind":%s}}',
+        "body": '{"rows":{"entries":[{"body":%s}]}}',
+        "entries": '{"rows":{"entries":%s}}',
+        "agent": '{"rosterChanged":{"agent":%s}}',
+    }[member]
+    with pytest.raises(WatchError, match=rf"{member}` must be ") as refused:
+        parse_frame((frame % digits).encode())
+    assert refused.value.code == "protocol_error"
+
+
+@pytest.mark.requirement("WA-52")
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"heartbeat":{},"heartbeat":{}}',
+        '{"heartbeat":{"serverTimeMs":1,"serverTimeMs":1}}',
+        '{"rows":{"entries":[{"seq":1,"updatedSeq":1,"seq":1}]}}',
+        '{"rosterChanged":{"agent":{"id":"a","i\\u0064":"b"}}}',
+        '{"somethingNew":{"a":1,"a":2}}',
+    ],
+)
+def test_a_member_that_is_given_twice_is_against_the_protocol(text: str) -> None:
+    with pytest.raises(WatchError, match="given twice") as refused:
+        parse_frame(text.encode())
+    assert refused.value.code == "protocol_error"
+
+
 @pytest.mark.requirement("WA-52")
 def test_two_things_at_once_are_against_the_protocol() -> None:
     with pytest.raises(WatchError, match="heartbeat and cleared at once") as refused:
@@ -130,6 +201,8 @@ MALFORMED: list[dict[str, Any]] = [
     {"cleared": {"newGeneration": -1}},
     {"cursorTooOld": {"generation": "x"}},
     {"turnFailed": {"code": 1.5}},
+    {"turnFailed": {"code": 2**31}},
+    {"turnFailed": {"code": -(2**31) - 1}},
     {"agentStateChanged": {"families": [True]}},
     {"rosterChanged": {"agent": "x"}},
     {"rosterChanged": {"changedFields": [1]}},
@@ -137,6 +210,8 @@ MALFORMED: list[dict[str, Any]] = [
     {"agentState": {"snapshot": 1}},
     {"computerActions": {"actions": [{"x": "3"}]}},
     {"computerActions": {"actions": [{"y": float("nan")}]}},
+    {"computerActions": {"actions": [{"y": float("inf")}]}},
+    {"computerActions": {"actions": [{"y": 10**400}]}},
     {"boxState": {"state": []}},
     {"boxState": {"state": {"imageTag": 1}}},
     {"boxState": {"staticSnapshotMatchesPin": "no"}},

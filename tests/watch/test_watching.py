@@ -176,6 +176,7 @@ async def test_by_itself_a_watch_does_not_reconnect() -> None:
 @pytest.mark.parametrize("code", WATCH_ERROR_CODES)
 async def test_only_what_may_pass_is_waited_for(code: WatchErrorCode) -> None:
     passing = {"stream_truncated", "stalled", "unavailable", "resource_exhausted", "deadline_exceeded", "aborted"}
+    assert WatchError(code, "x").may_pass is (code in passing)
     source = Taking([WatchError(code, "x")], [rows(said(1))])
     watch = watch_bot(source, bot_id=BOT, session_id=SESSION, reconnecting=True, backoff=AT_ONCE)
     if code in passing:
@@ -184,6 +185,22 @@ async def test_only_what_may_pass_is_waited_for(code: WatchErrorCode) -> None:
         with pytest.raises(WatchError):
             await ids(watch)
         assert len(source.opened) == 1
+
+
+@pytest.mark.requirement("WA-62")
+async def test_what_was_found_out_here_does_not_pass_whatever_its_code() -> None:
+    source = Taking([WatchError("resource_exhausted", "too large to be held", may_pass=False)], [rows(said(1))])
+    with pytest.raises(WatchError, match="too large"):
+        await ids(watch_bot(source, bot_id=BOT, session_id=SESSION, reconnecting=True, backoff=AT_ONCE))
+    assert len(source.opened) == 1
+
+
+@pytest.mark.requirement("WA-62")
+async def test_an_error_that_is_none_of_a_watch_does_not_pass() -> None:
+    source = Taking([KeyError("a bug")], [rows(said(1))])
+    with pytest.raises(KeyError):
+        await ids(watch_bot(source, bot_id=BOT, session_id=SESSION, reconnecting=True, backoff=AT_ONCE))
+    assert len(source.opened) == 1
 
 
 @pytest.mark.requirement("WA-61", "WA-62")
@@ -254,6 +271,41 @@ async def test_a_recording_goes_on_after_each_of_its_cursors() -> None:
     for index, cursor in enumerate(wanted):
         rest = [e async for e in watch_bot(source, bot_id=BOT, session_id=SESSION, resume_from=cursor)]
         assert resumable(rest) == wanted[index + 1 :]
+
+
+@pytest.mark.requirement("WA-08", "WA-53", "WA-72")
+@pytest.mark.parametrize("returns", ["by its rows", "cleared", "cleared as it is"])
+async def test_where_a_generation_recurs_a_cursor_of_it_is_never_taken_for_the_other_transcript(returns: str) -> None:
+    first = rows(said(1, "old 1"), said(2, "old 2"), said(3, "old 3"), said(4, "old 4"))
+    between = [] if returns == "cleared as it is" else [rows(said(1, "between"), generation=1)]
+    cleared = {"cleared": {"agentId": BOT, "sessionId": SESSION, "newGeneration": 0}}
+    again = [*([] if returns == "by its rows" else [cleared]), rows(said(1, "new 1"), said(3, "new 3"))]
+    source = RecordedSource([first, *between, *again, {"heartbeat": {}}])
+    whole = [event async for event in watch_bot(source, bot_id=BOT, session_id=SESSION)]
+    for index, event in enumerate(whole):
+        if event.id is not None:
+            watch = watch_bot(source, bot_id=BOT, session_id=SESSION, resume_from=event.id)
+            rest = [each async for each in watch]
+            assert page_after([*whole[: index + 1], *rest]) == {"e1": "new 1", "e3": "new 3"}
+            is_second = index > len(whole) - 4
+            assert not (is_second and any("old" in text for text in texts_of(rest)))
+    # What only the first transcript had is where it was.
+    rest = [e async for e in watch_bot(source, bot_id=BOT, session_id=SESSION, resume_from=cursor_text(2))]
+    assert resumable(rest) == resumable(whole)[2:]
+
+
+def texts_of(events: list[WatchEvent]) -> list[str]:
+    return [event.data.text for event in events if event.type == "message"]
+
+
+def page_after(events: list[WatchEvent]) -> dict[str, str]:
+    page: dict[str, str] = {}
+    for event in events:
+        if event.type == "reset":
+            page.clear()
+        elif event.type == "message":
+            page[event.data.entry_id] = event.data.text
+    return page
 
 
 @pytest.mark.requirement("WA-72")

@@ -86,7 +86,7 @@ async def _stream(client: httpx2.AsyncClient, url: str, token: str, last: str | 
     import httpx2
 
     from bubble.protocol.errors import Unavailable
-    from bubble.protocol.sse import SseDecoder
+    from bubble.protocol.sse import SseDecoder, SseOverflow
 
     headers = {"Authorization": f"Bearer {token}", **({"Last-Event-ID": last} if last else {})}
     decoder, seen = SseDecoder(last_event_id=last or ""), last or ""
@@ -95,10 +95,12 @@ async def _stream(client: httpx2.AsyncClient, url: str, token: str, last: str | 
             if response.status_code != httpx2.codes.OK:
                 raise await _refusal(response)
             async for chunk in response.aiter_raw():
-                for event in decoder.feed(chunk):
+                for event in decoder.decode(chunk):
                     is_its_own = event.id != seen  # an id that came before stays with the events that have none
                     seen = event.id
                     yield _Event(type=event.event, id=event.id if is_its_own else None, data=json.loads(event.data))
+    except SseOverflow:
+        raise CommandError("The server sent an event that is too large to be held.") from None
     except httpx2.RequestError as error:
         raise Unavailable(f"Cannot reach {url.partition('/v1/')[0]}: {str(error) or type(error).__name__}.") from None
 

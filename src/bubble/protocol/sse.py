@@ -29,7 +29,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 
 
 class SseOverflow(ValueError):
-    """An event, or a line, has more bytes than the decoder was told to hold."""
+    """An event has more bytes than the decoder was told to hold."""
 
 
 class SseEvent(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def _checked_id(id: str) -> str:
 
 
 class SseDecoder:
-    """Bytes in, events out. `max_bytes` bounds what an unfinished event may hold.
+    """Bytes in, events out. The `data` lines of an event, and any line after them, have at most `max_bytes` together, without their ends.
 
     `retry_ms` is the reconnection time that the stream asked for last, None if it did not. `last_event_id` is the id to resume from: that
     of the last finished block.
@@ -82,9 +82,19 @@ class SseDecoder:
         self._bom: bytes | None = b""
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
-        """The events that `chunk` completes. Raises `SseOverflow`."""
-        taken = [self._take(line) for line in self._lines(chunk)]
-        return [event for event in taken if event is not None]
+        """The events that `chunk` completes. Raises `SseOverflow`, without those before it: `decode` gives them."""
+        return list(self.decode(chunk))
+
+    def decode(self, chunk: bytes) -> Iterator[SseEvent]:
+        """The events that `chunk` completes, one by one, to be taken to the last.
+
+        Raises `SseOverflow` at the byte that is one too many, after the events before it: so the bytes alone decide, and not how they are
+        cut. The decoder is of no use then.
+        """
+        for line in self._lines(chunk):
+            event = self._take(line)
+            if event is not None:
+                yield event
 
     # --- lines ------------------------------------------------------------------------------------------------------------------
 
@@ -97,7 +107,8 @@ class SseDecoder:
         self._after_cr = chunk[-1:] == b"\r"
         *lines, rest = _LINE_END.split(chunk)
         for line in lines:
-            yield self._joined(line)
+            self._hold(line)
+            yield self._held()
         self._hold(rest)
 
     def _without_bom(self, chunk: bytes) -> bytes:
@@ -110,23 +121,18 @@ class SseDecoder:
         self._bom = None
         return begun.removeprefix(_BOM)
 
-    def _joined(self, line: bytes) -> bytes:
-        if self._pending:
-            self._hold(line)
-            line = b"".join(self._pending)
-            self._pending.clear()
-            self._pending_size = 0
-        return line
-
     def _hold(self, part: bytes) -> None:
         if part:
             self._pending.append(part)
             self._pending_size += len(part)
-            self._check(self._pending_size + self._size)
+            if self._size + self._pending_size > self._max_bytes:
+                raise SseOverflow(f"a server-sent event has more than {self._max_bytes} bytes")
 
-    def _check(self, size: int) -> None:
-        if size > self._max_bytes:
-            raise SseOverflow(f"a server-sent event has more than {self._max_bytes} bytes")
+    def _held(self) -> bytes:
+        line = b"".join(self._pending)
+        self._pending.clear()
+        self._pending_size = 0
+        return line
 
     # --- fields -----------------------------------------------------------------------------------------------------------------
 
@@ -138,7 +144,6 @@ class SseDecoder:
         name, _, value = line.partition(b":")
         if name == b"data":
             self._size += len(line)
-            self._check(self._size)
         self._field(name, value.removeprefix(b" ").decode("utf-8", "replace"))
         return None
 

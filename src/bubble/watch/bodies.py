@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import UNSET, UnsetType
 
 from bubble.protocol.jsontext import JSONValue
-from bubble.watch.wire import parse_json
+from bubble.watch.wire import parse_as_a_browser
 
 __all__ = ["decode_body", "id_of", "text_of"]
 
@@ -15,7 +15,7 @@ def decode_body(body: bytes | None) -> JSONValue | UnsetType:
     if body is None:
         return UNSET
     try:
-        return parse_json(body)
+        return parse_as_a_browser(body)
     except ValueError:
         return UNSET
 

@@ -17,7 +17,7 @@ from bubble.watch.cursor import WatchCursor
 from bubble.watch.envelopes import COMPRESSED, END_OF_STREAM, Envelope, EnvelopeDecoder, envelope
 from bubble.watch.errors import WatchError, WatchErrorCode, upstream_code
 from bubble.watch.frame_json import parse_frame
-from bubble.watch.frames import WatchFrame
+from bubble.watch.sources import Frame
 from bubble.watch.wire import parse_json
 
 __all__ = ["AskFor", "ConnectSource"]
@@ -30,9 +30,13 @@ _HEADERS: Final = {
     "connect-protocol-version": "1",
     "accept-encoding": "identity",
 }
+_EMPTY: Final[Frame] = {}
 _CONNECT_SECONDS: Final = 10.0
 _MAX_FRAME: Final = 16 * 1024 * 1024
 _MAX_REFUSAL: Final = 64 * 1024
+
+# What is wrong with the request itself, whoever it is for.
+_CANNOT_BE_SENT: Final = (httpx2.UnsupportedProtocol, httpx2.LocalProtocolError, httpx2.InvalidURL)
 
 # What an HTTP status means where the body does not say (the Connect protocol, "HTTP to Error Code").
 _BY_STATUS: Final[Mapping[int, WatchErrorCode]] = {
@@ -68,10 +72,8 @@ class ConnectSource:
         self._client = client
         self._max_frame_bytes = max_frame_bytes
 
-    async def frames(
-        self, *, bot_id: str, session_id: str, cursor: WatchCursor | None
-    ) -> AsyncGenerator[WatchFrame, None]:
-        """One stream of the service."""
+    async def frames(self, *, bot_id: str, session_id: str, cursor: WatchCursor | None) -> AsyncGenerator[Frame, None]:
+        """One stream of the service. What says nothing that is known here is an empty frame: a sign of life all the same."""
         message = dump_json(dict(self._ask_for(bot_id, session_id, cursor)))
         async with AsyncExitStack() as stack:
             client = self._client
@@ -82,9 +84,7 @@ class ConnectSource:
                 if each.flags & END_OF_STREAM:
                     _check_end(each.data)
                     return
-                frame = parse_frame(each.data)
-                if frame is not None:
-                    yield frame
+                yield parse_frame(each.data) or _EMPTY
         raise WatchError("stream_truncated", f"{self._url} stopped in the middle of the stream.")
 
     async def _open(self, stack: AsyncExitStack, client: httpx2.AsyncClient, body: bytes) -> httpx2.Response:
@@ -94,6 +94,8 @@ class ConnectSource:
             response = await stack.enter_async_context(
                 client.stream("POST", self._url, content=body, headers=self._headers, timeout=timeout)
             )
+        except _CANNOT_BE_SENT as error:
+            raise WatchError("invalid_argument", f"{self._url} cannot be asked: {_name_of(error)}.") from error
         except httpx2.RequestError as error:
             raise WatchError("unavailable", f"{self._url} cannot be reached: {_name_of(error)}.") from error
         if response.status_code != httpx2.codes.OK:
@@ -150,5 +152,5 @@ def _check_end(data: bytes) -> None:
     raise WatchError(upstream_code(problem.get("code")), f"The service ended the stream: {problem.get('message', '')}")
 
 
-def _name_of(error: httpx2.RequestError) -> str:
+def _name_of(error: Exception) -> str:
     return str(error) or type(error).__name__

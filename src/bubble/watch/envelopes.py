@@ -6,6 +6,7 @@ Bytes in, envelopes out, wherever they are cut; no I/O.
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from bubble.watch.errors import WatchError
@@ -36,19 +37,21 @@ class EnvelopeDecoder:
         self._max_bytes = max_bytes
         self._pending = bytearray()
 
-    def feed(self, chunk: bytes) -> list[Envelope]:
-        """The envelopes that `chunk` completes. `WatchError` `resource_exhausted` for one that is too large."""
+    def feed(self, chunk: bytes) -> Iterator[Envelope]:
+        """The envelopes that `chunk` completes, to be taken to the last one.
+
+        `WatchError` `resource_exhausted` for one that is too large, after those before it: so it does not matter how bytes are cut.
+        """
         self._pending += chunk
-        envelopes: list[Envelope] = []
         start = 0
         while len(self._pending) - start >= _HEAD.size:
             flags, size = _HEAD.unpack_from(self._pending, start)
             if size > self._max_bytes:
-                raise WatchError("resource_exhausted", f"A frame has {size} bytes; {self._max_bytes} are allowed.")
+                what = f"A frame has {size} bytes; {self._max_bytes} are allowed."
+                raise WatchError("resource_exhausted", what, may_pass=False)
             end = start + _HEAD.size + size
             if len(self._pending) < end:
                 break
-            envelopes.append(Envelope(flags, bytes(self._pending[start + _HEAD.size : end])))
+            yield Envelope(flags, bytes(self._pending[start + _HEAD.size : end]))
             start = end
         del self._pending[:start]
-        return envelopes

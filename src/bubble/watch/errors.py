@@ -1,11 +1,17 @@
-"""What can end a watch before its time.
+"""What can end a watch before its time, and whether another try may help.
 
-    WatchError(code)
-    ├── invalid_cursor      the cursor to resume from is malformed, or of another bot or session; nothing was opened
-    ├── protocol_error      the source sent what is no frame, or no stream of them
-    ├── stream_truncated    the stream stopped without saying that it was over
-    ├── stalled             no frame came for too long
+    WatchError(code)                                                                                                  may it pass?
+    ├── invalid_cursor      the cursor to resume from is malformed, or of another bot or session; nothing was opened    no
+    ├── protocol_error      the source sent what is no frame, or no stream of them                                      no
+    ├── stream_truncated    the stream stopped without saying that it was over                                          yes
+    ├── stalled             no frame came for too long                                                                  yes
     └── the upstream's own  one of the sixteen codes of Connect and gRPC
+        ├── unavailable, deadline_exceeded, aborted    not now, or not in time                                          yes
+        ├── resource_exhausted                         a limit of the upstream's that others use as well                yes
+        └── all others                                 the same request will be refused the same way                    no
+
+What was found out here and not there does not pass, whatever its code: a frame larger than the program wants to hold (`resource_exhausted`)
+is as large the next time, and a request that cannot even be sent (`invalid_argument`) is the same one.
 
 The codes are a closed set: a code that an upstream made up is `unknown`. The message is for the program's own log and may quote the
 upstream; what goes to a page is the code alone.
@@ -45,6 +51,9 @@ WatchErrorCode = Literal[
 
 WATCH_ERROR_CODES: Final[tuple[WatchErrorCode, ...]] = get_args(WatchErrorCode)
 _OWN: Final = frozenset({"invalid_cursor", "protocol_error", "stream_truncated", "stalled"})
+_PASSING: Final[frozenset[WatchErrorCode]] = frozenset(
+    {"stream_truncated", "stalled", "unavailable", "resource_exhausted", "deadline_exceeded", "aborted"}
+)
 _OF_BUBBLE: Final[Mapping[BubbleErrorCode, WatchErrorCode]] = {
     "invalid_request": "invalid_argument",
     "unauthenticated": "unauthenticated",
@@ -59,12 +68,13 @@ _OF_BUBBLE: Final[Mapping[BubbleErrorCode, WatchErrorCode]] = {
 
 
 class WatchError(Exception):
-    """The watch cannot begin or go on; `code` says why."""
+    """The watch cannot begin or go on; `code` says why. `may_pass`: the same request may succeed later; by the code, if not given."""
 
-    def __init__(self, code: WatchErrorCode, message: str) -> None:
+    def __init__(self, code: WatchErrorCode, message: str, *, may_pass: bool | None = None) -> None:
         super().__init__(message)
         self.code: WatchErrorCode = code
         self.message = message
+        self.may_pass = code in _PASSING if may_pass is None else may_pass
 
 
 def upstream_code(code: object) -> WatchErrorCode:

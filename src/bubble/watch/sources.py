@@ -8,7 +8,7 @@ well, and repeat what was before the cursor: the decoder knows what is new. The 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final, Protocol, TypeAlias
@@ -16,7 +16,7 @@ from typing import Final, Protocol, TypeAlias
 from bubble.watch.cursor import WatchCursor
 from bubble.watch.decoder import WatchDecoder
 from bubble.watch.frame_json import decode_frame, parse_frame
-from bubble.watch.frames import Rows, WatchFrame
+from bubble.watch.frames import Cleared, Rows, WatchFrame
 
 __all__ = ["Frame", "RecordedSource", "WatchSource"]
 
@@ -36,8 +36,9 @@ class WatchSource(Protocol):
 class RecordedSource:
     """Frames from a file of JSON lines, or from anything that can be iterated over: for tests, and to see something again.
 
-    Asked to go on from a cursor it begins with the frame that brought it, or with all of them if none did. What can be iterated over only
-    once can be watched only once.
+    Asked to go on from a cursor it looks through all of it and begins with the frame that brought the cursor, or with all of them if none
+    did. Where a generation recurs, several may have: nobody can tell which of them is meant, so the last of those transcripts is given from
+    its beginning, after a `reset`. What can be iterated over only once can be watched only once.
     """
 
     def __init__(self, recording: Path | Iterable[Frame]) -> None:
@@ -45,12 +46,13 @@ class RecordedSource:
 
     async def frames(self, *, bot_id: str, session_id: str, cursor: WatchCursor | None) -> AsyncGenerator[Frame, None]:
         """The frames, or those that are left."""
-        frames = self._all()
-        if cursor is not None:
-            for frame in await _from(cursor, frames, WatchDecoder(bot_id=bot_id, session_id=session_id)):
+        if cursor is None:
+            async for frame in self._all():
                 yield frame
-        async for frame in frames:
-            yield frame
+        else:
+            decoder = WatchDecoder(bot_id=bot_id, session_id=session_id)
+            for frame in _after(cursor, [frame async for frame in self._all()], decoder):
+                yield frame
 
     async def _all(self) -> AsyncIterator[WatchFrame]:
         if isinstance(self._recording, Path):
@@ -66,12 +68,23 @@ class RecordedSource:
                     yield frame
 
 
-async def _from(cursor: WatchCursor, frames: AsyncIterator[WatchFrame], decoder: WatchDecoder) -> list[WatchFrame]:
-    """What to begin with, having looked for the cursor from the beginning on, as it was given out."""
-    passed: list[WatchFrame] = []
+def _after(cursor: WatchCursor, frames: Sequence[WatchFrame], decoder: WatchDecoder) -> Sequence[WatchFrame]:
+    """What is left for whoever has the cursor, which is looked for as it was given out."""
     wanted = cursor.encode()
-    async for frame in frames:
-        passed.append(frame)
-        if any(event.id == wanted for event in decoder.decode(frame)):
-            return [frame] if isinstance(frame, Rows) else []  # the rest of its rows may be new
-    return passed
+    begun = 0  # the frame that began the transcript
+    brought: list[
+        tuple[int, int]
+    ] = []  # the beginning of the transcript and the frame, for each that brought the cursor
+    for index, frame in enumerate(frames):
+        for event in decoder.decode(frame):
+            if event.type == "reset":
+                begun = index
+            if event.id == wanted:
+                brought.append((begun, index))
+    if not brought:
+        return frames
+    begun, index = brought[-1]
+    if len(brought) == 1:
+        return frames[index if isinstance(frames[index], Rows) else index + 1 :]  # the rest of its rows may be new
+    anew = Cleared(agent_id=cursor.bot_id, session_id=cursor.session_id, new_generation=cursor.generation)
+    return [anew, *frames[begun if isinstance(frames[begun], Rows) else begun + 1 :]]

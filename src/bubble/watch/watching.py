@@ -14,7 +14,7 @@ from typing import Final, Self
 from bubble.client.backoff import Backoff
 from bubble.watch.cursor import WatchCursor
 from bubble.watch.decoder import WatchDecoder
-from bubble.watch.errors import WatchError, WatchErrorCode
+from bubble.watch.errors import WatchError
 from bubble.watch.events import WatchEvent
 from bubble.watch.sources import Frame, WatchSource
 
@@ -22,11 +22,6 @@ __all__ = ["BotWatch", "watch_bot"]
 
 #: No frame, not even a heartbeat, for so many seconds: nothing will come any more.
 STALL_SECONDS: Final = 60.0
-
-# After these the same request may succeed; after all others it will fail the same way.
-_PASSING: Final[frozenset[WatchErrorCode]] = frozenset(
-    {"stream_truncated", "stalled", "unavailable", "resource_exhausted", "deadline_exceeded", "aborted"}
-)
 
 
 def watch_bot(
@@ -42,9 +37,10 @@ def watch_bot(
     """Watches a bot's session: iterate over it, or `async with` it to be sure that the stream is closed.
 
     `resume_from` is the id of an event of an earlier watch of the same bot and session; None or `""` begins with what the source has.
-    `WatchError` `invalid_cursor` is raised here, before anything is opened. With `reconnecting`, what may pass by itself is waited for (as
-    `backoff` says: exponentially and with full jitter, from anew once an event with an id has come) and the watch goes on from its newest
-    cursor; what cannot pass is raised all the same, and a clean end is the end.
+    `WatchError` `invalid_cursor` is raised here, before anything is opened. With `reconnecting`, what may pass by itself is waited for
+    (`WatchError.may_pass`; `bubble.watch.errors` has the table), as `backoff` says: exponentially and with full jitter, from anew once an
+    event with an id has come. Then the watch goes on from its newest cursor. What cannot pass is raised all the same, and a clean end is
+    the end.
     """
     cursor = (WatchCursor.decode(resume_from) if resume_from else None) if isinstance(resume_from, str) else resume_from
     decoder = WatchDecoder(bot_id=bot_id, session_id=session_id, cursor=cursor)
@@ -127,7 +123,7 @@ async def _reconnecting(stream: _Stream, backoff: Backoff) -> AsyncGenerator[Wat
                 yield event
             return
         except WatchError as error:
-            if error.code not in _PASSING:
+            if not error.may_pass:
                 raise
         finally:
             await events.aclose()

@@ -2,7 +2,7 @@
 
 64-bit integers are strings or numbers, a default value or `null` stands for a member that is not there, bytes are base64 of either alphabet
 with or without padding, enums are names or numbers, and members that nobody knows are passed over. Everything else about a known member is
-a `protocol_error` that names it.
+a `protocol_error` that names it: above all a number that is not exactly what it must be, for it would be taken for another one.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import base64
 import json
 import math
 import re
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Final, Never, cast
+from decimal import Decimal, InvalidOperation
+from typing import Final, Never, TypeGuard, cast
 
 from bubble.protocol.jsontext import JSONValue, check_text
 from bubble.watch.errors import WatchError
@@ -24,6 +26,7 @@ __all__ = [
     "Word",
     "is_uint64",
     "malformed",
+    "parse_as_a_browser",
     "parse_json",
     "with_decimal_times",
 ]
@@ -34,6 +37,12 @@ MAX_GENERATION: Final = 2**53 - 1
 
 #: An enum: its name, or its number where the writer did not know it.
 Word = str | int
+
+# Up to here a double is the integer that was written, and not the nearest one that it can hold.
+_EXACT: Final = 2**53 - 1
+_LARGEST_DOUBLE: Final = sys.float_info.max
+_ENUM: Final = range(-(2**31), 2**31)
+_DIGITS: Final = 4_000  # beyond that the interpreter itself makes no integer
 
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,19}")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
@@ -50,43 +59,94 @@ def is_uint64(text: str) -> bool:
     return _DECIMAL.fullmatch(text) is not None and int(text) <= MAX_UINT64
 
 
-def parse_json(text: bytes) -> JSONValue:
-    """The value of a JSON text; `ValueError` for what is none, is no UTF-8, or nests deeper than 512.
+class _Rounded(float):
+    """An integer as a double, though what was written may have been something else."""
 
-    Integers keep every digit. A number too large for a double is null, as it would be after a journey through a browser.
+
+def parse_json(text: bytes) -> JSONValue:
+    """The value of a JSON text of the protocol. `ValueError` for what is none, is no UTF-8, nests deeper than 512, or gives a member twice.
+
+    Integers keep every digit. A number that no double can hold is infinite, which is more than any member takes.
     """
+    return _decoded(text, _STRICT)
+
+
+def parse_as_a_browser(text: bytes) -> JSONValue:
+    """The same for JSON that is passed on, as it would be after a journey through a page: of a member that is given twice the last one
+    counts, and a number that no double can hold is null. Integers keep every digit all the same.
+    """
+    return _decoded(text, _AS_A_BROWSER)
+
+
+def _decoded(text: bytes, decoder: json.JSONDecoder) -> JSONValue:
     check_text(text)
     try:
-        value: JSONValue = json.loads(
-            text.decode("utf-8"), parse_int=_integer, parse_float=_double, parse_constant=_no_constant
-        )
+        value: JSONValue = decoder.decode(text.decode("utf-8"))
     except RecursionError as error:
         raise ValueError("nested too deep") from error
     return value
 
 
-def _integer(digits: str) -> int | None:
-    return int(digits) if len(digits) < 4_000 else None  # beyond that the interpreter itself refuses
+def _once(pairs: list[tuple[str, JSONValue]]) -> dict[str, JSONValue]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        raise ValueError("a member is given twice")
+    return members
 
 
-def _double(digits: str) -> float | None:
+def _integer(digits: str) -> int | float:
+    return int(digits) if len(digits) < _DIGITS else math.inf
+
+
+def _double(digits: str) -> float:
     number = float(digits)
-    return number if math.isfinite(number) else None
+    return number if not number.is_integer() or _says(digits, number) else _Rounded(number)
+
+
+def _says(digits: str, number: float) -> bool:
+    try:
+        return abs(number) <= _EXACT and Decimal(digits) == Decimal(number)
+    except InvalidOperation:  # an exponent beyond all measure
+        return False
+
+
+def _or_null(number: float) -> float | None:
+    return number if isinstance(number, int) or math.isfinite(number) else None
 
 
 def _no_constant(name: str) -> Never:
     raise ValueError(f"{name} is no JSON")
 
 
+_STRICT: Final = json.JSONDecoder(
+    object_pairs_hook=_once, parse_int=_integer, parse_float=_double, parse_constant=_no_constant
+)
+_AS_A_BROWSER: Final = json.JSONDecoder(
+    parse_int=lambda digits: _or_null(_integer(digits)),
+    parse_float=lambda digits: _or_null(float(digits)),
+    parse_constant=_no_constant,
+)
+
+
 def with_decimal_times(value: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    """A copy in which every member called `…Ms`, at whatever depth, is a decimal string, and a number that JSON cannot say is null."""
+    """A copy in which every member called `…Ms`, at whatever depth, is a decimal string or an array of them; other numbers that JSON cannot
+    say are null.
+    """
     text = json.dumps(dict(value))
     copy: dict[str, JSONValue] = json.loads(text, object_pairs_hook=_decimal_times, parse_constant=_null)
     return copy
 
 
 def _decimal_times(pairs: list[tuple[str, JSONValue]]) -> dict[str, JSONValue]:
-    return {name: str(value) if name.endswith("Ms") and type(value) is int else value for name, value in pairs}
+    return {name: _decimal(value) if name.endswith("Ms") else value for name, value in pairs}
+
+
+def _decimal(value: JSONValue) -> JSONValue:
+    if isinstance(value, list):
+        return [_decimal(each) for each in value]
+    if isinstance(value, float):
+        return str(int(value)) if value.is_integer() else f"{Decimal(repr(value)):f}"
+    return str(value) if type(value) is int else value
 
 
 def _null(_: str) -> None:
@@ -113,7 +173,7 @@ class Fields:
         value = self.given(name)
         if value is None:
             return 0
-        if (isinstance(value, str) and is_uint64(value)) or (isinstance(value, float) and value.is_integer()):
+        if (isinstance(value, str) and is_uint64(value)) or _is_exact(value):
             value = int(value)
         if type(value) is not int or not 0 <= value <= most:
             malformed(f"{self.path}.{name}", f"an integer from 0 to {most}")
@@ -124,9 +184,9 @@ class Fields:
         value = self.given(name)
         if value is None:
             return 0
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= _LARGEST_DOUBLE:
             malformed(f"{self.path}.{name}", "a number")
-        return value
+        return float(value) if isinstance(value, float) else value
 
     def text(self, name: str) -> str:
         """A string."""
@@ -200,6 +260,10 @@ class Fields:
 
 
 def _word(value: JSONValue, path: str) -> Word:
-    if isinstance(value, bool) or not isinstance(value, str | int):
-        malformed(path, "the name or the number of an enum")
-    return value
+    if isinstance(value, str) or (type(value) is int and value in _ENUM):
+        return value
+    malformed(path, "the name or the number of an enum")
+
+
+def _is_exact(value: JSONValue) -> TypeGuard[float]:
+    return type(value) is float and value.is_integer() and abs(value) <= _EXACT
