@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
@@ -219,6 +220,103 @@ async def test_a_cleared_session_begins_a_generation_with_what_came_after(
     async with watching(alice) as stream:
         page = folded(await shown(stream, "r"))
         assert page == {"r": ("message", "new")}
+
+
+async def settled(alice: Person) -> Mapping[str, tuple[str, Any]]:
+    """What somebody is shown who comes now: the facts of the thread's beginning left out."""
+    await alice.append("t", alice.starts(marker := f"q{next(MARKERS)}"))
+    await alice.append("t", alice.part(marker, {"type": "data-mark", "data": 1}))
+    async with watching(alice) as stream:
+        page = folded(await shown(stream, marker))
+    return {entry: row for entry, row in page.items() if entry[0] not in "~q"}
+
+
+MARKERS = itertools.count()
+CLEAR: Json = control("session_cleared") | {"id": "c"}
+
+
+@pytest.mark.requirement("WA-08", "WA-76")
+async def test_a_clear_that_is_said_again_in_the_same_place_clears_again(
+    alice: Person, bot: Person, thread: str
+) -> None:
+    await bot.append(thread, bot.starts("r"))
+    await says(bot, BEGIN, delta("old"), CLEAR, {"type": "text-start", "id": "2"}, delta("between", "2"))
+    async with watching(alice) as stream:
+        while (await until(stream, "message"))["text"] != "between":
+            pass
+        await says(bot, CLEAR)
+        assert (await until(stream, "reset"))["generation"] == 2
+        await says(bot, {"type": "text-start", "id": "3"}, delta("new", "3"))
+        while not (text := (await until(stream, "message"))["text"]):
+            pass
+        assert text == "new"
+    assert await settled(alice) == {"r": ("message", "new")}
+    await says(bot, control("mood") | {"id": "c"})  # a clear that is no longer to be seen has cleared all the same
+    assert (await settled(alice))["r"] == ("message", "new")
+
+
+@pytest.mark.requirement("WA-76")
+async def test_what_was_said_before_a_clear_does_not_come_back_when_its_run_ends(
+    alice: Person, bot: Person, thread: str
+) -> None:
+    await bot.append(thread, bot.starts("r"))
+    await says(bot, BEGIN, delta("old"))
+    for event in alice.message("p"):  # what the bot says next is in another message of its run
+        await alice.append(thread, event)
+    await says(bot, control("session_cleared"), {"type": "text-start", "id": "2"}, delta("new", "2"))
+    await bot.append(thread, bot.finishes("r"))
+    assert await settled(alice) == {"r~1": ("message", "new")}
+
+
+@pytest.mark.requirement("WA-76")
+async def test_what_was_open_at_a_clear_goes_on_after_it(alice: Person, bot: Person, thread: str) -> None:
+    call: Json = {"type": "tool-input-available", "toolCallId": "c", "toolName": "look", "input": {"n": 1}}
+    for run in ("r", "s"):
+        await bot.append(thread, bot.starts(run))
+    await says(bot, call | {"toolCallId": "d"}, run="s")
+    await says(bot, BEGIN, delta("hel"), call)
+    async with watching(alice) as stream:
+        await shown(stream, "r~part-1")
+        await says(bot, control("session_cleared"))
+        assert (await until(stream, "reset"))["generation"] == 1
+        await says(bot, delta("lo"))
+        live = folded(await shown(stream, "r"))
+        assert live == {"r": ("message", "lo")}
+        await says(bot, {"type": "tool-output-available", "toolCallId": "c", "output": 7})
+        await says(bot, {"type": "tool-output-available", "toolCallId": "d", "output": 8}, run="s")
+        live = folded(await shown(stream, "s~part-0"), live)
+    came = await settled(alice)
+    assert came == live
+    assert came["r"] == ("message", "lo")
+    parts = {entry: row[1]["part"] for entry, row in came.items() if entry != "r"}
+    assert {entry: (part["input"], part["output"]) for entry, part in parts.items()} == {
+        "r~part-1": ({"n": 1}, 7),
+        "s~part-0": ({"n": 1}, 8),
+    }
+
+
+@pytest.mark.requirement("WA-76")
+async def test_what_somebody_else_goes_on_saying_after_a_clear_is_shown(
+    alice: Person, bot: Person, thread: str
+) -> None:
+    await bot.append(thread, bot.starts("r"))
+    await says(bot, CLEAR)
+    await alice.append(thread, alice.starts("a"))
+    await alice.append(thread, alice.part("a", BEGIN))
+    await alice.append(thread, alice.says("a", "before and "))
+    await says(bot, CLEAR)  # in the place of the first one, so that nobody took the floor
+    await alice.append(thread, alice.says("a", "after"))
+    assert (await settled(alice))["a"][1]["content"] == "after"
+
+
+@pytest.mark.requirement("WA-76", "WA-80")
+async def test_after_a_clear_a_run_that_nobody_began_goes_on() -> None:
+    async with a_world(run_integrity="off") as lenient:
+        alice = await lenient.user("alice", role="admin")
+        bot = await lenient.bot("helper", owner=alice)
+        await alice.thread(threadId="t", participants=[{"principalId": "helper"}])
+        await says(bot, BEGIN, delta("hel"), control("session_cleared"), delta("lo"))
+        assert await settled(alice) == {"r": ("message", "lo")}
 
 
 @pytest.mark.requirement("WA-31", "WA-53", "WA-76")

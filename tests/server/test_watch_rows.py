@@ -12,14 +12,14 @@ from bubble.protocol.resources import Principal
 from bubble.server.watching.board import BotBoard
 from bubble.server.watching.posting import posted
 from bubble.server.watching.rows import rows_of
-from bubble.server.watching.session import Aside, BotSession, Clear
+from bubble.server.watching.session import Aside, BotSession
 from bubble.server.watching.slices import LAST, Gone, counter_of, seq_behind, seq_of
 from bubble.watch.frames import TurnFailed
 
 BOT = Principal(principal_id="bot", kind="bot", display_name="Bot", created_at="2026-01-01T00:00:00.000Z")
-TEXT = {"type": "text", "text": "hi", "state": "done"}
-TOOL = {"type": "tool-look", "toolCallId": "c", "state": "input-available", "input": 1}
-FACT = {"type": "data-bubble-interrupt", "data": {"principalId": "ann"}}
+TEXT: dict[str, Any] = {"type": "text", "text": "hi", "state": "done"}
+TOOL: dict[str, Any] = {"type": "tool-look", "toolCallId": "c", "state": "input-available", "input": 1}
+FACT: dict[str, Any] = {"type": "data-bubble-interrupt", "data": {"principalId": "ann"}}
 
 
 def named(name: str) -> dict[str, Any]:
@@ -35,8 +35,8 @@ def message(
     return {"id": id, "role": "assistant", "parts": list(parts), "metadata": {"bubble": about}}  # type: ignore[typeddict-item]
 
 
-def kinds(message: BubbleMessage, **options: bool) -> list[tuple[str, str]]:
-    return [(row.entry_id, row.kind) for row in rows_of(message, "bot", **options)]
+def kinds(message: BubbleMessage) -> list[tuple[str, str]]:
+    return [(row.entry_id, row.kind) for row in rows_of(message, "bot")]
 
 
 @pytest.mark.requirement("WA-74")
@@ -84,12 +84,52 @@ def test_what_the_bot_says_about_its_session_is_no_row() -> None:
     assert kinds(message(*map(named, controls))) == []
 
 
+def rows_after(before: list[dict[str, Any]], *parts: dict[str, Any], who: str = "bot") -> list[tuple[str, object]]:
+    """By row id, what is shown of a message that had the parts `before` when the session was cleared: the text, or the part."""
+    bodies = [load_json(row.body) for row in rows_of(message(*parts, who=who), "bot", before=before)]
+    return [(body["id"], _shown(body)) for body in bodies]  # type: ignore[index, call-overload, misc]
+
+
+def _shown(body: Any) -> object:  # noqa: ANN401
+    return body["message"]["content"] if "message" in body else body.get("content", body.get("part"))
+
+
 @pytest.mark.requirement("WA-76")
 def test_after_a_clear_only_what_came_after_it_in_the_message_is_left() -> None:
-    own = message(TEXT, TOOL, named("session_cleared"), TEXT | {"text": "new"}, TOOL)
-    [said, call] = rows_of(own, "bot", after_clear=True)
-    assert (said.entry_id, call.entry_id) == ("r", "r~part-4")
-    assert b'"content":"new"' in said.body
+    before = [TEXT, TOOL, named("session_cleared")]
+    assert rows_after(before, *before) == []
+    assert rows_after(before, *before, TEXT | {"text": "new"}, TOOL) == [("r", "new"), ("r~part-4", TOOL)]
+
+
+@pytest.mark.requirement("WA-76")
+@pytest.mark.parametrize(
+    ("then", "now", "rest"),
+    [
+        ("hel", "hello", "lo"),
+        ("", "hello", "hello"),
+        ("é😀", "é😀ß", "ß"),
+        ("a\ud83d", "a😀b", "\ude00b"),  # the halves of a character came one by one
+    ],
+)
+def test_of_a_text_that_was_open_at_a_clear_the_rest_is_shown(then: str, now: str, rest: str) -> None:
+    for who, entry_id in (("bot", "r"), ("ann", "r")):
+        before = [TEXT | {"text": then, "state": "streaming"}]
+        assert rows_after(before, TEXT | {"text": now}, who=who) == [(entry_id, rest)]
+    reasoning = {"type": "reasoning", "state": "streaming"}
+    [(entry_id, part)] = rows_after([reasoning | {"text": then}], reasoning | {"text": now})
+    assert (entry_id, part) == ("r~part-0", reasoning | {"text": rest})
+
+
+@pytest.mark.requirement("WA-76")
+def test_the_end_of_a_text_shows_nothing_of_it_after_a_clear() -> None:
+    assert rows_after([TEXT | {"state": "streaming"}], TEXT) == []
+
+
+@pytest.mark.requirement("WA-76")
+def test_a_call_that_was_open_at_a_clear_is_shown_whole_once_it_changes_and_where_it_was() -> None:
+    done = TOOL | {"state": "output-available", "output": 2}
+    assert rows_after([TEXT, TOOL], TEXT, TOOL) == []
+    assert rows_after([TEXT, TOOL], TEXT, done) == [("r~part-1", done)]
 
 
 def test_a_number_that_json_cannot_say_is_null_in_a_body() -> None:
@@ -107,7 +147,7 @@ def test_a_counter_tells_its_event_and_the_last_one_of_an_event_says_that_all_is
 
 
 def counters(*messages: BubbleMessage, **deleted: int) -> dict[str, int]:
-    rows = list(posted(messages, BotSession(BOT, "t"), deleted=deleted))
+    rows = list(posted(messages, BotSession(BOT, "t"), deleted=deleted, before={}))
     assert [row.counter for row in rows] == sorted({row.counter for row in rows})
     return {each.row.entry_id: each.counter for each in rows}
 
@@ -138,8 +178,8 @@ def test_a_row_that_somebody_has_not_got_never_gets_a_lower_counter_than_what_th
 
 def test_a_board_that_takes_the_place_of_another_goes_on_counting_what_it_told() -> None:
     told = [Aside(seq, TurnFailed(agent_id="bot")) for seq in (3, 4)]
-    first = BotBoard(BotSession(BOT, "t"), [], head=4, covers=0, asides=told, tells_from=0)
-    second = BotBoard(BotSession(BOT, "t"), [], head=9, covers=0, asides=told[1:], tells_from=3, after=first)
+    first = BotBoard(BotSession(BOT, "t"), [], head=4, covers=0, before={}, asides=told, tells_from=0)
+    second = BotBoard(BotSession(BOT, "t"), [], head=9, covers=0, before={}, asides=told[1:], tells_from=3, after=first)
     # Whoever was told by the first one has to find out anew what it has not heard.
     assert first.heard < second.forgotten
     assert second.heard_by(counter_of(9)) == second.heard
@@ -148,13 +188,15 @@ def test_a_board_that_takes_the_place_of_another_goes_on_counting_what_it_told()
 
 @pytest.mark.requirement("WA-76")
 def test_what_was_deleted_or_said_before_the_clear_is_not_posted() -> None:
-    session = BotSession(BOT, "t", deleted={"r": 3}, clear=Clear(6, "s"))
+    session = BotSession(BOT, "t", deleted={"r": 3}, cleared_seq=6)
+    cleared = message(TEXT, named("session_cleared"), TEXT, id="s~1", first=6, run="s")
     told = [
         message(TEXT, id="r", first=7),
         message(TEXT, id="q", first=5, run="q"),
         message(TEXT, id="s", who="ann", first=5, run="s"),
-        message(TEXT, named("session_cleared"), TEXT, id="s~1", first=6, run="s"),
+        cleared,
     ]
-    rows = [each.row for each in posted(told, session, deleted={"y": 9})]
+    before = {"s~1": cleared["parts"][:2], "s": told[2]["parts"]}
+    rows = [each.row for each in posted(told, session, deleted={"y": 9}, before=before)]
     assert [row.entry_id for row in rows] == ["s~1", "y"]
     assert rows[-1] == Gone("y", 9)

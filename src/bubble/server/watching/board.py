@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from bubble.assembler import BubbleMessage
+from bubble.server.watching.clearing import Before
 from bubble.server.watching.posting import posted
 from bubble.server.watching.rows import Row
 from bubble.server.watching.session import Aside, BotSession
@@ -29,7 +30,8 @@ KEPT_ASIDES: Final = 1_000
 class BotBoard:
     """The session as of the event `head`. Whoever is at `covers` or beyond can be served from it.
 
-    Asides are kept of what was told after the event `tells_from`. `after` is the board that this one takes the place of.
+    `before`: what was there of the messages when the session was last cleared. Asides are kept of what was told after the event
+    `tells_from`. `after` is the board that this one takes the place of.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class BotBoard:
         *,
         head: int,
         covers: int,
+        before: Before,
         asides: Iterable[Aside] = (),
         tells_from: int,
         after: BotBoard | None = None,
@@ -53,7 +56,7 @@ class BotBoard:
         self._rows: dict[str, Posted] = {}  # by id, in the order of their counters
         self._asides: deque[Numbered] = deque()
         self._slices: dict[tuple[Place, int | None], Slice | None] = {}
-        self._post(messages, {entry_id: seq for entry_id, seq in session.deleted.items() if seq > covers})
+        self._post(messages, {entry_id: seq for entry_id, seq in session.deleted.items() if seq > covers}, before)
         self.tell(asides)
 
     @property
@@ -64,7 +67,7 @@ class BotBoard:
     @property
     def begins_after(self) -> int:
         """The counter before the first row of the present generation."""
-        return 0 if self.session.clear is None else counter_of(self.session.clear.seq - 1)
+        return 0 if self.session.cleared_seq == 0 else counter_of(self.session.cleared_seq - 1)
 
     def states(self) -> list[WatchFrame]:
         """What is going on, for who has just come."""
@@ -72,15 +75,15 @@ class BotBoard:
         live = self.session.live()
         return [live] if box is None else [live, BoxState(snapshot=True, state=box.state, pins=box.pins)]
 
-    def show(self, texts: Sequence[bytes], messages: Iterable[BubbleMessage], *, head: int) -> None:
-        """Shows what the next events, up to `head`, said and which messages they changed."""
+    def show(self, texts: Sequence[bytes], messages: Iterable[BubbleMessage], *, head: int, before: Before) -> None:
+        """Shows what the next events, up to `head`, said and which messages they changed. `before`: as of the last clear among them."""
         generation, deleted = self.session.generation, dict(self.session.deleted)
         asides = self.session.read(texts)
         if self.session.generation != generation:
             self._rows.clear()
             deleted.clear()
         fresh = {entry_id: seq for entry_id, seq in self.session.deleted.items() if deleted.get(entry_id) != seq}
-        self._post(messages, fresh)
+        self._post(messages, fresh, before)
         self.head = head
         self.tell(asides)
 
@@ -130,8 +133,8 @@ class BotBoard:
             rows.append(each)
         return rows[::-1]
 
-    def _post(self, messages: Iterable[BubbleMessage], deleted: dict[str, int]) -> None:
-        for each in posted(messages, self.session, deleted=deleted):
+    def _post(self, messages: Iterable[BubbleMessage], deleted: dict[str, int], before: Before) -> None:
+        for each in posted(messages, self.session, deleted=deleted, before=before):
             row = each.row
             known = self._rows.get(row.entry_id)
             if (

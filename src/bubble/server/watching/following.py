@@ -21,6 +21,7 @@ from bubble.protocol.timestamps import Clock
 from bubble.server.messages.board import Board
 from bubble.server.messages.following import Following, Followings
 from bubble.server.watching.board import BotBoard
+from bubble.server.watching.clearing import BeforeClear
 from bubble.server.watching.history import know_runs, past_asides, read_session
 from bubble.server.watching.session import Aside, roster_change
 from bubble.server.watching.stretches import Stretches
@@ -48,7 +49,8 @@ class BotFollowing:
         self.error: BubbleError | None = None
         self.bells: set[Bell] = set()
         self.view = followings.view(thread_id, "speaker")
-        self.stretches = Stretches(self.view)
+        self.before = BeforeClear(self.view)
+        self.stretches = Stretches(self.view, self.before)
         self._followings = followings
         self._hub = hub
         self._clock = clock
@@ -79,10 +81,16 @@ class BotFollowing:
         head, covers = messages.head, messages.covers
         shown = messages.messages_after(covers)
         session = await read_session(self.view.log, self.bot, head=head)
-        before = max(0, head - TOLD_EVENTS)
-        asides = await past_asides(self.view.log, self.bot, await self.view.log.texts(before + 1, head))
+        tells_from = max(0, head - TOLD_EVENTS)
         board = self.board = BotBoard(
-            session, shown, head=head, covers=covers, asides=asides, tells_from=before, after=self.board
+            session,
+            shown,
+            head=head,
+            covers=covers,
+            before=await self.before.find(shown, cleared_seq=session.cleared_seq),
+            asides=await past_asides(self.view.log, self.bot, await self.view.log.texts(tells_from + 1, head)),
+            tells_from=tells_from,
+            after=self.board,
         )
         self._ring()
         while True:
@@ -92,7 +100,8 @@ class BotFollowing:
             head, changed = messages.head, messages.messages_after(board.head)
             texts = await _read(along, board.head + 1, head)
             await know_runs(session, self.view.log, texts)
-            board.show(texts, changed, head=head)
+            before = await self.before.find(changed, cleared_seq=session.cleared_seq_after(texts))
+            board.show(texts, changed, head=head, before=before)
             if messages.covers > board.covers:
                 board.forget(messages.covers)
             self._ring()

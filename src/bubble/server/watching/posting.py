@@ -6,7 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from bubble.assembler import BubbleMessage
-from bubble.server.messages.portion import first_seq, last_seq, run_of
+from bubble.server.messages.portion import first_seq, last_seq
+from bubble.server.watching.clearing import Before
 from bubble.server.watching.rows import Row, rows_of
 from bubble.server.watching.session import BotSession
 from bubble.server.watching.slices import LAST, Gone, Posted, counter_of
@@ -14,15 +15,19 @@ from bubble.server.watching.slices import LAST, Gone, Posted, counter_of
 __all__ = ["posted"]
 
 
-def posted(messages: Iterable[BubbleMessage], session: BotSession, *, deleted: Mapping[str, int]) -> Iterator[Posted]:
+def posted(
+    messages: Iterable[BubbleMessage], session: BotSession, *, deleted: Mapping[str, int], before: Before
+) -> Iterator[Posted]:
     """The rows of the messages in the order of their counters, and what was `deleted` among them, by id and seq.
 
-    All messages that an event changed must be given together. Those of before the session was last cleared are none, and a row that is
-    deleted never comes back.
+    All messages that an event changed must be given together. Of one that was there when the session was last cleared only what came after
+    is shown, and nothing where `before` does not have it. A row that is deleted never comes back.
     """
     by_seq: defaultdict[int, list[Row | Gone]] = defaultdict(list)
     for message in sorted(messages, key=lambda message: (last_seq(message), first_seq(message))):
-        by_seq[last_seq(message)] += (row for row in _shown(message, session) if row.entry_id not in session.deleted)
+        by_seq[last_seq(message)] += (
+            row for row in _shown(message, session, before) if row.entry_id not in session.deleted
+        )
     for entry_id, seq in deleted.items():
         by_seq[seq].append(Gone(entry_id, seq))
     for seq in sorted(by_seq):
@@ -31,10 +36,8 @@ def posted(messages: Iterable[BubbleMessage], session: BotSession, *, deleted: M
             yield Posted(counter_of(seq, max(0, LAST + 1 - len(rows) + index)), row)
 
 
-def _shown(message: BubbleMessage, session: BotSession) -> list[Row]:
-    clear = session.clear
-    if clear is None or first_seq(message) > clear.seq:
+def _shown(message: BubbleMessage, session: BotSession, before: Before) -> list[Row]:
+    if first_seq(message) > session.cleared_seq:
         return rows_of(message, session.bot_id)
-    # Of what was said before only the message in which it was cleared may go on. Everybody else began another one.
-    is_own = message["metadata"]["bubble"]["principalId"] == session.bot_id
-    return rows_of(message, session.bot_id, after_clear=True) if is_own and run_of(message) == clear.run_id else []
+    there = before.get(message["id"])
+    return [] if there is None else rows_of(message, session.bot_id, before=there)

@@ -3,6 +3,9 @@
 What somebody says in a message is one row with the message's id: of the watched bot its text, as a text message that was sent; of everybody
 else all that they said, as an entry `message`. Everything else in it, tool calls and facts, are entries of their own, by their place among
 the parts, which never changes. A message that belongs to no run is a fact and nothing else, so its row has its id.
+
+Where a message goes on although the bot has cleared its session, its rows are of what came after that, as in a window (spec 4, "window()"):
+the rest of a text, and whole whatever else is new or other than before.
 """
 
 from __future__ import annotations
@@ -17,11 +20,12 @@ from bubble.assembler.parts import STEP_START, is_tool
 from bubble.protocol.jsontext import JSONValue
 from bubble.protocol.parts import EMPTY
 from bubble.server.messages.encoding import message_json
-from bubble.server.watching.controls import CONTROLS, SESSION_CLEARED
+from bubble.server.watching.controls import CONTROLS
 
 __all__ = ["Row", "rows_of"]
 
 _SILENT: Final = CONTROLS | {EMPTY}
+_TEXTS: Final = frozenset({"text", "reasoning"})
 
 
 class Row:
@@ -49,13 +53,11 @@ class Row:
         return self.kind == other.kind and equal(self._shows, other._shows)
 
 
-def rows_of(message: BubbleMessage, bot_id: str, *, after_clear: bool = False) -> list[Row]:
-    """Its rows in their order. `after_clear`: only of what came after the last time that the bot cleared its session in this message."""
+def rows_of(message: BubbleMessage, bot_id: str, *, before: Sequence[MessagePart] = ()) -> list[Row]:
+    """Its rows in their order. `before` are the parts that it had when the bot last cleared its session: only what came after is shown."""
     about = message["metadata"]["bubble"]
     is_own = about["principalId"] == bot_id
-    parts = list(enumerate(message["parts"]))
-    if after_clear:
-        parts = parts[_last_clear(message["parts"]) + 1 :]
+    parts = list(_parts_after(before, message["parts"]))
     said = [part for _, part in parts if _is_said(part, is_own=is_own)]
     rows: list[Row] = []
     if said:
@@ -68,9 +70,28 @@ def rows_of(message: BubbleMessage, bot_id: str, *, after_clear: bool = False) -
     return rows
 
 
-def _last_clear(parts: Sequence[MessagePart]) -> int:
-    cleared = [index for index, part in enumerate(parts) if _agent_event_name(part) == SESSION_CLEARED]
-    return cleared[-1] if cleared else -1
+def _parts_after(before: Sequence[MessagePart], parts: Sequence[MessagePart]) -> Iterator[tuple[int, MessagePart]]:
+    """What came after the parts were as they were `before`, each with its place."""
+    for index, part in enumerate(parts):
+        if index >= len(before):
+            yield index, part
+        elif part["type"] in _TEXTS:
+            rest = _rest(str(before[index]["text"]), str(part["text"]))
+            if rest:
+                yield index, {**part, "text": rest}
+        elif not equal(part, before[index]):
+            yield index, part
+
+
+def _rest(before: str, text: str) -> str:
+    if text.startswith(before):
+        return text[len(before) :]
+    # The second half of a character came later than the first.
+    return _units(text)[len(_units(before)) :].decode("utf-16-le", "surrogatepass")
+
+
+def _units(text: str) -> bytes:
+    return text.encode("utf-16-le", "surrogatepass")
 
 
 def _is_said(part: MessagePart, *, is_own: bool) -> bool:

@@ -7,7 +7,7 @@ of a step or of a message) does not change that.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -25,11 +25,11 @@ from bubble.protocol.events import (
 from bubble.protocol.jsontext import JSONValue, load_json
 from bubble.protocol.resources import Principal, Run
 from bubble.protocol.timestamps import parse_ms
-from bubble.server.messages.glances import glance
+from bubble.server.messages.glances import NATIVE, glance
 from bubble.server.watching.controls import MessageDeleted, SessionCleared, read_control
 from bubble.watch.frames import AgentState, BoxState, PageTitleChanged, RosterChanged, TurnFailed, WatchFrame
 
-__all__ = ["TITLES", "Aside", "BotSession", "Clear", "Failure", "OpenRun", "failure_of", "roster_change"]
+__all__ = ["TITLES", "Aside", "BotSession", "Failure", "OpenRun", "failure_of", "roster_change"]
 
 #: The `storeId` of thread titles.
 TITLES: Final = "threads"
@@ -44,14 +44,6 @@ class Aside(NamedTuple):
 
     seq: int
     frame: WatchFrame
-
-
-@dataclass(frozen=True, slots=True)
-class Clear:
-    """The last time that the session was cleared: by the event `seq` of a run."""
-
-    seq: int
-    run_id: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +80,8 @@ class BotSession:
     bot: Principal
     thread_id: str
     generation: int = 0
-    clear: Clear | None = None
+    #: The event that cleared it last; 0 if none did.
+    cleared_seq: int = 0
     #: Of the present generation: the row, and the event that deleted it.
     deleted: dict[str, int] = field(default_factory=dict)
     box: BoxState | None = None
@@ -112,6 +105,12 @@ class BotSession:
         asides = [Aside(glance(text).seq, frame) for text in texts for frame in self._read(text)]
         last = {type(aside.frame): aside for aside in asides}
         return [aside for aside in asides if not isinstance(aside.frame, AgentState) or last[AgentState] is aside]
+
+    def cleared_seq_after(self, texts: Iterable[bytes]) -> int:
+        """The event that will have cleared it last, once it has read the texts."""
+        ahead = BotSession(self.bot, self.thread_id)
+        ahead.read([text for text in texts if text.endswith(NATIVE)])
+        return ahead.cleared_seq or self.cleared_seq
 
     def _read(self, text: bytes) -> Iterator[WatchFrame]:
         seen = glance(text)
@@ -173,7 +172,7 @@ class BotSession:
         control = read_control(event, at_ms=at_ms)
         if isinstance(control, SessionCleared):
             self.generation += 1
-            self.clear = Clear(seq, event.run_id)
+            self.cleared_seq = seq
             self.deleted.clear()
         elif isinstance(control, MessageDeleted):
             self.deleted[control.entry_id] = seq

@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from bubble.server.messages.growing import Growing
 from bubble.server.messages.portion import View
+from bubble.server.watching.clearing import BeforeClear
 from bubble.server.watching.history import past_asides
 from bubble.server.watching.posting import posted
 from bubble.server.watching.session import Aside, BotSession
@@ -69,8 +70,9 @@ class Stretch:
 class Stretches:
     """All stretches of one thread as one bot's session."""
 
-    def __init__(self, view: View) -> None:
+    def __init__(self, view: View, before: BeforeClear) -> None:
         self._view = view
+        self._before = before
         self._lock = asyncio.Lock()
         self._kept: dict[tuple[From, int], Stretch] = {}
 
@@ -92,9 +94,11 @@ class Stretches:
         if not texts:
             return None
         growing = await Growing.after(self._view, first)
-        changes = await growing.grow(texts)
+        changed = (await growing.grow(texts)).upserts
+        before = await self._before.find(changed, cleared_seq=session.cleared_seq)
         deleted = {entry_id: seq for entry_id, seq in session.deleted.items() if first < seq <= growing.head}
-        rows = [each for each in posted(changes.upserts, session, deleted=deleted) if each.counter > begin.counter]
+        told = posted(changed, session, deleted=deleted, before=before)
+        rows = [each for each in told if each.counter > begin.counter]
         asides = await past_asides(self._view.log, session.bot, texts) if begin.told else []
         return Stretch(rows, asides, whose=whose, begin=begin, head=growing.head, size=growing.size)
 
