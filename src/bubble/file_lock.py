@@ -17,6 +17,7 @@ from bubble.protocol.errors import Conflict
 __all__ = ["FileLock"]
 
 _MOST_DIGITS: Final = 20
+_NOT_FOR_CHILDREN: Final = getattr(os, "O_CLOEXEC", 0)
 
 if sys.platform == "win32":
     import msvcrt
@@ -43,18 +44,25 @@ class FileLock:
 
         Raises `Conflict` if it is held, `OSError` if the file cannot be made.
         """
-        path = database.with_name(database.name + ".lock")
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
+        self._descriptor = os.open(_beside(database), os.O_RDWR | os.O_CREAT | _NOT_FOR_CHILDREN, 0o600)
         try:
-            _try_lock(self._descriptor)
-        except OSError:
-            holder = _process_in(self._descriptor)
+            _lock(self._descriptor, database, user)
+        except Conflict:
             os.close(self._descriptor)
-            raise Conflict(
-                f"{database} is in use by another {user}{holder} (its lock is {path}). "
-                "Stop that one, or give this one a file of its own."
-            ) from None
+            raise
         self._sign()
+
+    @staticmethod
+    def look(database: Path, *, user: str) -> None:
+        """Raises like the constructor where the lock is held, but makes no file and holds nothing."""
+        try:
+            descriptor = os.open(_beside(database), os.O_RDWR | _NOT_FOR_CHILDREN)
+        except FileNotFoundError:
+            return
+        try:
+            _lock(descriptor, database, user)
+        finally:
+            os.close(descriptor)
 
     def _sign(self) -> None:
         with suppress(OSError):  # a full disk, say: the lock holds without it
@@ -65,6 +73,20 @@ class FileLock:
     def release(self) -> None:
         """Gives the lock up. The file stays: removing it would let two processes hold locks on two files of one name."""
         os.close(self._descriptor)
+
+
+def _beside(database: Path) -> Path:
+    return database.with_name(database.name + ".lock")
+
+
+def _lock(descriptor: int, database: Path, user: str) -> None:
+    try:
+        _try_lock(descriptor)
+    except OSError:
+        raise Conflict(
+            f"{database} is in use by another {user}{_process_in(descriptor)} (its lock is {_beside(database)}). "
+            "Stop that one, or give this one a file of its own."
+        ) from None
 
 
 def _process_in(descriptor: int) -> str:
