@@ -283,3 +283,40 @@ def test_a_block_closes_the_assembler_that_it_opened() -> None:
             await thread.snapshot()
 
     run(use())
+
+
+@pytest.mark.requirement("TA-02", "TA-C-08")
+def test_a_thread_is_reopened_by_another_assembler_with_all_that_it_has() -> None:
+    log = numbered([*said("a"), native("artifact", artifactId="1", op="create", text="x"), *said("b", "s")])
+    thread = create_assembler().open(grouping="run", role_of=lambda _: "system")
+    run(thread.apply(log))
+    run(thread.clear_window(3))
+    before = run(thread.snapshot())
+    again = run(ASSEMBLER.reopen(thread))
+    after = run(again.snapshot())
+    assert after == run(ASSEMBLER.assemble(log, grouping="run", role_of=lambda _: "system")) != before
+    assert [message["id"] for message in message_changes(before, after).upserts] == ["r"]
+    assert [message["id"] for message in run(again.window()).messages] == ["r", "s"]
+    run(again.apply(numbered([delta("c", "s")], first=len(log) + 1)))
+    assert run(thread.snapshot()) == before
+
+
+@pytest.mark.requirement("TA-02")
+def test_a_thread_that_cannot_be_reopened_stays_as_it_is() -> None:
+    class Unreachable:
+        kind = "artifact"
+
+        def to_chunks(self, part: NativePart) -> Sequence[Mapping[str, Any]]:
+            raise OSError(str(part["artifactId"]))
+
+        def from_ui_part(self, _: MessagePart) -> NativePart | None:
+            return None
+
+    thread = applied([native("artifact", artifactId="1", op="create", text="x")])
+    before = run(thread.snapshot())
+    with pytest.raises(OSError, match="1"):
+        run(create_assembler(part_handlers=[Unreachable()]).reopen(thread))
+    assert run(thread.snapshot()).messages[0] is before.messages[0]
+    run(thread.close())
+    with pytest.raises(RuntimeError, match="closed"):
+        run(ASSEMBLER.reopen(thread))

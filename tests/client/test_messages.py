@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from bubble.client import BubbleConnection, MessagesUpdate
+from bubble.extensions.artifacts import EXTENSION
 from bubble.protocol.errors import InvalidRequest, NotFound
 from bubble.protocol.events import RunFinished, RunStarted
 from bubble.testing.server import BubbleServer
@@ -219,6 +220,58 @@ async def test_messages_are_grouped_as_it_was_asked_for(
             update = await anext(view)
     expected = {"speaker": ["Once ", "Hm.", "upon a time."], "run": ["Once upon a time.", "Hm."]}
     assert texts(update) == expected[grouping]
+
+
+async def with_a_report(client: BubbleConnection, thread_id: str) -> None:
+    """A thread with a message that no handler has to do with, and one with an artifact."""
+    await say(client, thread_id, "hello", run_id="hello")
+    async with client.run(thread_id, run_id="report") as run:
+        await run.artifact("a", text="Costs")
+
+
+def kinds(update: MessagesUpdate) -> list[Any]:
+    return [part["type"] for part in update.messages[-1]["parts"]]
+
+
+@pytest.mark.requirement("TA-C-08")
+async def test_another_set_of_extensions_shows_what_is_there_anew_at_once(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    provider = bubble_client.assembler
+    provider.settle([])
+    await with_a_report(bubble_client, thread_id)
+    async with bubble_client.follow_messages(thread_id) as view:
+        before = await anext(view)
+        waiting = asyncio.create_task(anext(view))
+        await asyncio.sleep(0)
+        provider.settle([EXTENSION])
+        after = await waiting
+        assert (kinds(before), kinds(after)) == (["data-bubble-extension"], ["data-bubble-artifact"])
+        assert [message["id"] for message in after.upserts] == ["report"]
+        assert after.messages[-2] is before.messages[-2]
+        assert after.head_seq == before.head_seq
+        await say(bubble_client, thread_id, "more", run_id="more")
+        assert [message["id"] for message in (await anext(view)).upserts] == ["more"]
+
+
+@pytest.mark.requirement("TA-C-08")
+async def test_older_messages_are_shown_by_the_newest_set_of_extensions(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    provider = bubble_client.assembler
+    provider.settle([])
+    await with_a_report(bubble_client, thread_id)
+    head = (await bubble_client.get_thread(thread_id)).head_seq
+    async with bubble_client.follow_messages(thread_id, from_seq=head + 1) as view:
+        await anext(view)
+        provider.settle([EXTENSION])
+        provider.settle([])
+        provider.settle([EXTENSION])
+        await say(bubble_client, thread_id, "more", run_id="more")
+        await anext(view)
+        loaded = await view.load_older()
+    report = next(message for message in loaded.messages if message["id"] == "report")
+    assert [part["type"] for part in report["parts"]] == ["data-bubble-artifact"]
 
 
 async def test_another_grouping_is_refused(bubble_client: BubbleConnection, thread_id: str) -> None:

@@ -27,6 +27,14 @@ class Assembler:
         """
         return ThreadAssembler(handlers=self._handlers, grouping=grouping, role_of=role_of)
 
+    async def reopen(self, thread: ThreadAssembler) -> ThreadAssembler:
+        """A new assembler for the same thread: with the events, the grouping and the cleared seq of `thread`, and the handlers of this one.
+
+        For who has an assembler of a later revision, and keeps what was shown: messages that are equal are the same objects. `thread`
+        stays open, as it was. Raises whatever a part handler raises.
+        """
+        return await thread.read_by(self._handlers)
+
     async def assemble(
         self, events: Iterable[GivenEvent], *, grouping: Grouping = "speaker", role_of: RoleOf = default_role
     ) -> ThreadSnapshot:

@@ -95,17 +95,12 @@ class ThreadAssembler:
         """Adds older events, in any order: those below the head that are not held yet; the others are ignored.
 
         Everything is folded anew and takes the place of what was there when that has succeeded; a part handler that raises leaves all as it
-        was. Into an empty thread it adds everything.
+        was. So give several pages at once, or ever larger ones. Into an empty thread it adds everything.
         """
         async with self._turns:
             self._check_open()
             union = self._retained.with_older(keep(events))
-            if union is None:
-                return Applied(changed=False)
-            natives = await self._read_natives(union)
-            projection = self._new_projection()
-            _project(projection, union, natives)
-            return Applied(self._swap(union, projection))
+            return Applied(union is not None and await self._replace(union))
 
     async def window(self) -> Window:
         """What uncleared events contributed: segments and ids are those of the snapshot, texts show only what was added since.
@@ -132,6 +127,16 @@ class ThreadAssembler:
             self._is_closed = True
             self._retained = Retained()
             self._projection = self._new_projection()
+
+    async def read_by(self, handlers: Handlers) -> ThreadAssembler:
+        """What `Assembler.reopen` gives."""
+        async with self._turns:
+            self._check_open()
+            other = ThreadAssembler(handlers=handlers, grouping=self._grouping, role_of=self._role_of)
+            await other._replace(Retained(self._retained))
+            other._projection.adopt(self._projection.messages())
+            other._cleared = self._cleared
+            return other
 
     async def __aenter__(self) -> Self:
         return self
@@ -160,7 +165,11 @@ class ThreadAssembler:
     def _snapshot(self) -> ThreadSnapshot:
         return ThreadSnapshot(tuple(self._projection.messages()), self._retained.head_seq, self._retained.oldest_seq)
 
-    def _swap(self, retained: Retained, projection: Projection) -> bool:
+    async def _replace(self, retained: Retained) -> bool:
+        """Folds these events instead, once their native parts are read; whether the list of messages is another one then."""
+        natives = await self._read_natives(retained)
+        projection = self._new_projection()
+        _project(projection, retained, natives)
         before = self._projection.messages()
         projection.adopt(before)
         self._retained, self._projection = retained, projection

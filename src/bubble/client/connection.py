@@ -121,6 +121,7 @@ class BubbleConnection(Administration, Participation):
         )
         self._messages = MessagesServices(
             assembler=self._negotiated,
+            provider=self.assembler,
             threads=self._threads,
             events=self._events,
             subscribe=lambda thread_id, seq: self.subscribe_thread(thread_id, from_seq=seq, unknown="keep"),

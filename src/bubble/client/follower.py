@@ -141,9 +141,13 @@ class Follower:
         return events
 
     async def wait(self) -> None:
-        """Returns when there is something new: an event, the opening, the end."""
+        """Returns when there is something new: an event, the opening, the end; or when `wake` is called."""
         self._news.clear()
         await self._news.wait()
+
+    def wake(self) -> None:
+        """Lets `wait` return though there is nothing new."""
+        self._news.set()
 
 
 def _nothing() -> None:

@@ -7,6 +7,9 @@ cancelled in between, the same batch is folded again, which the assembler passes
 An older page makes the assembler begin anew. So each page is as large as all that is there already: reading back through a whole thread
 costs about twice what folding it once does, however long it is.
 
+Where extensions are negotiated again and another set is settled, the events that are there are folded anew with its handlers, and what
+looks different then is an update like any other (spec 4, "Negotiated providers").
+
 A beginning may lie beyond the head. The events up to it are passed over, but seen, so that none is missing once older ones are wanted.
 """
 
@@ -21,6 +24,7 @@ from typing import Self
 
 from bubble.assembler import Assembler, BubbleMessage, Grouping, ThreadSnapshot, message_changes
 from bubble.client.events import EventLog
+from bubble.client.negotiation import AssemblerProvider
 from bubble.client.subscriptions import ThreadSubscription
 from bubble.client.threads import Threads
 from bubble.protocol.events import SequencedEvent
@@ -46,9 +50,10 @@ class MessagesUpdate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessagesServices:
-    """What following needs of the client."""
+    """What following needs of the client. `assembler` makes one after the first negotiation has settled."""
 
     assembler: Callable[[], Awaitable[Assembler]]
+    provider: AssemblerProvider
     threads: Threads
     events: EventLog
     subscribe: Callable[[str, int], ThreadSubscription]
@@ -59,7 +64,7 @@ class MessagesSubscription:
 
     The first update has the history that was there when it was entered, the later ones come when something changed. It reads the last
     1,000 events at first, so the oldest message may lack its beginning; `load_older` brings what is before. It is resumed over
-    reconnects, and ends with the errors of `ThreadSubscription`.
+    reconnects, follows the revisions of `BubbleConnection.assembler`, and ends with the errors of `ThreadSubscription`.
     """
 
     def __init__(
@@ -112,11 +117,13 @@ class MessagesSubscription:
             raise RuntimeError("A subscription is entered once.")
         async with AsyncExitStack() as stack:
             self._thread = (await self._services.assembler()).open(grouping=self._grouping)
-            stack.push_async_callback(self._thread.close)
+            self._revision = self._services.provider.revision
+            stack.push_async_callback(self._close_thread)
             head = (await self._services.threads.get(self.thread_id)).head_seq
             self._oldest = self._from_seq or max(1, head - _PAGE + 1)
             self._seen = min(self._oldest - 1, head)
             self._events = await stack.enter_async_context(self._services.subscribe(self.thread_id, self._seen + 1))
+            stack.callback(self._services.provider.subscribe(self._events.wake))
             self._stack = stack.pop_all()
         return self
 
@@ -145,9 +152,29 @@ class MessagesSubscription:
         return self._services.events.iterate(self.thread_id, from_seq=first, to_seq=last, unknown="keep")
 
     async def _take_in(self) -> None:
-        self._batch = self._batch or await self._events.next_batch()
-        await self._thread.apply([event for event in self._batch if event.seq >= self._oldest])
-        self._seen, self._batch = self._batch[-1].seq, ()
+        while not (self._batch or self._is_outdated):
+            self._batch = self._events.take_batch()
+            if not self._batch:
+                await self._events.wait()
+        if self._is_outdated:
+            await self._reopen()
+        if self._batch:
+            await self._thread.apply([event for event in self._batch if event.seq >= self._oldest])
+            self._seen, self._batch = self._batch[-1].seq, ()
+
+    @property
+    def _is_outdated(self) -> bool:
+        return self._revision != self._services.provider.revision
+
+    async def _reopen(self) -> None:
+        async with self._loading:  # nothing older is on its way into the one that is left
+            revision = self._services.provider.revision
+            thread = await self._services.provider.create().reopen(self._thread)
+            left, self._thread, self._revision = self._thread, thread, revision
+        await left.close()
+
+    async def _close_thread(self) -> None:
+        await self._thread.close()
 
     async def _update(self) -> MessagesUpdate:
         async with self._comparing:

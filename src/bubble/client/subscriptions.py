@@ -116,10 +116,22 @@ class ThreadSubscription(_Subscription):
 
     async def next_batch(self) -> Sequence[SequencedEvent]:
         """All the events that have come since, at least one: for readers that had rather look once at many. Raises like iterating."""
-        self._check_entered()
-        while not (events := self._follower.take_all()):
-            await self._follower.wait()
+        while not (events := self.take_batch()):
+            await self.wait()
         return events
+
+    def take_batch(self) -> Sequence[SequencedEvent]:
+        """All the events that have come since, maybe none. Raises like iterating."""
+        self._check_entered()
+        return self._follower.take_all()
+
+    async def wait(self) -> None:
+        """Returns when there may be something new to take, or when `wake` is called."""
+        await self._follower.wait()
+
+    def wake(self) -> None:
+        """Lets `wait` return, for a reader that has something else to look after."""
+        self._follower.wake()
 
     def _detach(self) -> None:
         if self._socket is not None:
