@@ -5,6 +5,7 @@ import os
 from contextlib import suppress
 
 from bubble import BubbleConnection
+from bubble.assembler import message_text
 
 
 async def main() -> None:
@@ -16,7 +17,7 @@ async def main() -> None:
             print(f"{len(update.messages)} messages at {update.head_seq}", flush=True)
             for message in update.upserts:
                 about = message["metadata"]["bubble"]
-                said = "".join(part["text"] for part in message["parts"] if part["type"] == "text")
+                said = message_text(message)
                 print(f"  {message['id']} is {about['status']}: {said!r}", about.get("reactions", ""), flush=True)
 
 

@@ -5,6 +5,7 @@ import os
 from contextlib import suppress
 
 from bubble import BubbleConnection
+from bubble.assembler import message_text
 
 
 def lines_of(messages: list, *, me: str) -> list[str]:
@@ -12,7 +13,7 @@ def lines_of(messages: list, *, me: str) -> list[str]:
     lines = []
     for message in messages:
         author = message["metadata"]["bubble"]["principalId"]
-        text = "".join(part["text"] for part in message["parts"] if part["type"] == "text")
+        text = message_text(message)
         if text and author != me:
             lines.append(f"{author}: {text}")
     return lines

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import bubble.assembler
-from bubble.assembler import Grouping, Role, Speaker
+from bubble.assembler import Grouping, Role, Speaker, message_text
 from bubble.assembler import messages as names
 from tests.assembler.logs import (
     Event,
@@ -22,6 +22,7 @@ from tests.assembler.logs import (
     started,
     texts,
     titled,
+    tool,
 )
 from tests.assembler.logs import (
     bubble as about,
@@ -294,3 +295,16 @@ def test_the_names_of_bubbles_own_parts_are_in_the_module_of_message_contracts()
         "data-bubble-tool-result",
     }
     assert not [name for name in bubble.assembler.__all__ if name.isupper()]
+
+
+def test_the_text_of_a_message_is_that_of_its_text_parts_with_a_blank_line_between() -> None:
+    log = [start(), delta("Let me "), delta("see."), tool(), start(block="2"), *said("8 euros.\n", block="3")]
+    log += [chunk("reasoning-start", id="t"), chunk("reasoning-delta", id="t", delta="Hm.")]
+    assert message_text(assembled(log)[0]) == "Let me see.\n\n8 euros.\n"
+
+
+@pytest.mark.parametrize(
+    "message", [{}, {"parts": None}, {"parts": []}, {"parts": ["text", {"type": "text", "text": ""}]}]
+)
+def test_a_message_that_says_nothing_has_no_text(message: dict[str, object]) -> None:
+    assert message_text(message) == ""

@@ -44,7 +44,9 @@ def entry_points() -> str:
     functions = [each for each in _public(assembler) if isinstance(each, FunctionType)]
     reducer = assembler.MessageReducer
     own = _section(reducer, [reducer.apply, reducer.snapshot])  # the rest of it is for the projection
-    return _calls(functions) + _section(assembler.Assembler) + _section(assembler.ThreadAssembler) + own
+    thread = assembler.ThreadAssembler
+    of_thread = _section(thread, [member for member in _methods(thread) if member is not thread.read_by])
+    return _calls(functions) + _section(assembler.Assembler) + of_thread + own
 
 
 def values() -> str:
@@ -55,8 +57,9 @@ def values() -> str:
 def handlers() -> str:
     """What somebody has to write for a kind of their own, and where it goes."""
     growing = (assembler.AccumulatingPartHandler, assembler.GrowingPartHandler, assembler.GrowingData)
+    of_package = [extensions.Extension, extensions.installed_extensions, extensions.installed_part_handlers]
     protocols = "".join(map(_section, (assembler.PartHandler, *growing)))
-    return protocols + "\n### Extension\n\n" + _calls([extensions.Extension, extensions.installed_extensions])
+    return protocols + "\n### Extension\n\n" + _calls(of_package)
 
 
 def of_the_client() -> str:

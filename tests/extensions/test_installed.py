@@ -19,10 +19,10 @@ PACKAGE = Path(__file__).with_name("package")
 PROGRAM = """
 import asyncio, json
 from bubble import create_assembler
-from bubble.extensions import installed_extensions
+from bubble.extensions import installed_extensions, installed_part_handlers
 
 extensions = installed_extensions()
-assembler = create_assembler(part_handlers=[handler for one in extensions for handler in one.part_handlers])
+assembler = create_assembler(part_handlers=installed_part_handlers())
 event = {
     "seq": 1, "createdAt": "2026-05-06T12:34:56.789Z", "type": "message_part", "principalId": "bot", "runId": "r",
     "part": {"kind": "mention", "principalId": "ann"}, "version": "bubble-v1",

@@ -14,7 +14,16 @@ from bubble.assembler.handlers import (
     NativePart,
     PartHandler,
 )
-from bubble.assembler.messages import BubbleMessage, BubbleMetadata, Grouping, MessagePart, Role, RoleOf, Speaker
+from bubble.assembler.messages import (
+    BubbleMessage,
+    BubbleMetadata,
+    Grouping,
+    MessagePart,
+    Role,
+    RoleOf,
+    Speaker,
+    message_text,
+)
 from bubble.assembler.partial_json import PartialJson, parse_partial_json
 from bubble.assembler.reducer import MessageReducer, ReducerError
 from bubble.assembler.thread import Applied, ThreadAssembler, ThreadSnapshot, Window
@@ -47,6 +56,7 @@ __all__ = [
     "create_assembler",
     "extract_drain_payload",
     "message_changes",
+    "message_text",
     "parse_partial_json",
     "validate_chunk",
 ]

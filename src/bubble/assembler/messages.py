@@ -5,7 +5,7 @@ A message is plain JSON data. Whatever of it was handed out is shared between sn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal, NotRequired, TypeAlias, TypedDict
 
@@ -28,6 +28,7 @@ __all__ = [
     "RoleOf",
     "Speaker",
     "default_role",
+    "message_text",
 ]
 
 AGENT_EVENT: Final = "data-bubble-agent-event"
@@ -105,6 +106,13 @@ _ROLES: Final[Mapping[str | None, Role]] = {
     "agent_work": "assistant",
     "system_work": "system",
 }
+
+
+def message_text(message: Mapping[str, object]) -> str:
+    """What a message says, without reasoning: its text parts in order, with a blank line between those that have any."""
+    parts = message.get("parts")
+    given = [part for part in parts if isinstance(part, Mapping)] if isinstance(parts, Sequence) else []
+    return "\n\n".join(str(part.get("text")) for part in given if part.get("type") == "text" and part.get("text"))
 
 
 def default_role(speaker: Speaker) -> Role:

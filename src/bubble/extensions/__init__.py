@@ -17,7 +17,7 @@ from typing import Final
 
 from bubble.assembler import PartHandler
 
-__all__ = ["GROUP", "Extension", "installed_extensions"]
+__all__ = ["GROUP", "Extension", "installed_extensions", "installed_part_handlers"]
 
 GROUP: Final = "bubble.extensions"
 
@@ -42,6 +42,14 @@ def installed_extensions() -> tuple[Extension, ...]:
         if found.setdefault(extension.name, extension) is not extension:
             raise ValueError(f'There are two extensions with the name "{extension.name}".')
     return tuple(found[name] for name in sorted(found))
+
+
+def installed_part_handlers() -> tuple[PartHandler, ...]:
+    """The part handlers of all installed extensions, for `create_assembler(part_handlers=…)` where there is no server to ask.
+
+    Raises as `installed_extensions` does.
+    """
+    return tuple(handler for extension in installed_extensions() for handler in extension.part_handlers)
 
 
 def _load(point: EntryPoint) -> Extension:
