@@ -64,6 +64,8 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    if not {"BUBBLE_URL", "BUBBLE_TOKEN"} <= os.environ.keys():
+        sys.exit("careful_bot: say in BUBBLE_URL where the server is, and give the bot's token in BUBBLE_TOKEN")
     problem = None
     try:
         asyncio.run(main())

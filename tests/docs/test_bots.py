@@ -120,6 +120,15 @@ def test_a_bot_that_the_server_refuses_says_so_in_one_sentence(place: Desk, name
     assert said[0].startswith(f"{name.removesuffix('.py')}: ")
 
 
+@pytest.mark.parametrize("name", ["echo_bot.py", "careful_bot.py"])
+@pytest.mark.parametrize("given", ["BUBBLE_URL=http://127.0.0.1:3000", "BUBBLE_TOKEN=$bot"])
+def test_a_bot_that_is_not_told_all_that_it_needs_says_so_in_one_sentence(place: Desk, name: str, given: str) -> None:
+    command = f"env -u BUBBLE_URL -u BUBBLE_TOKEN {given} python {name} 2>&1 || true"
+    [said] = place.terminal.run(place.here(command)).splitlines()
+    assert said.startswith(f"{name.removesuffix('.py')}: ")
+    assert "BUBBLE_TOKEN" in said
+
+
 async def test_a_bot_that_is_asked_to_stop_says_that_it_was(place: Desk) -> None:
     bot = start(place)
     async with conversation(place) as talk:
