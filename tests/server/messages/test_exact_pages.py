@@ -141,3 +141,22 @@ async def test_a_page_of_long_messages_does_not_look_back_for_more_than_fit() ->
     assert [message["id"] for message in page.messages] == [f"r{number}" for number in range(96, 100)]
     assert page.next_before == first_seq(page.messages[0])
     assert view.log.turns.folded < 600
+
+
+@pytest.mark.anyio
+async def test_reactions_to_later_messages_cost_an_older_page_no_folding() -> None:
+    store = MemoryStore()
+    head = await said(store, ["hello"] * 40)
+    to_last = {"kind": "reaction", "targetSeq": head, "emoji": "x"}
+    parts = [{**to_last, "op": op} for op in ("add", "remove") for _ in range(500)] + [
+        {**to_last, "targetSeq": 2, "op": "add"}
+    ]
+    of_run = {"principalId": "bob", "runId": "b"}
+    reactions = [{"type": "message_part", "version": "bubble-v1", "part": part, **of_run} for part in parts]
+    await store.append_many(THREAD, [{"type": "run_started", **of_run}, *reactions])
+    view = a_view(store)
+    with patch.object(paging, "LOOK_BEYOND", 8):
+        page = await read_page(view, before=5, limit=5, head=head + 1 + len(parts))
+    [message] = page.messages
+    assert message["metadata"]["bubble"].get("reactions") == {"x": ["bob"]}
+    assert view.log.turns.folded < 20
