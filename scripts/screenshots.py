@@ -139,6 +139,28 @@ def narrow(stage: Stage, browser: Browser, directory: Path) -> None:
         page.locator("#close-people").click()
         page.locator("#as-events").click()
         take(page, directory, "narrow-events")
+        page.locator("#as-messages").click()
+        page.route("**/stream?**", lambda route: route.abort())
+        page.reload()
+        page.locator("#thread .to-threads").click()
+        page.locator("#connection").wait_for()
+        take(page, directory, "narrow-lost")
+
+
+def elsewhere(stage: Stage, browser: Browser, directory: Path) -> None:
+    """When another tab is somebody else, and without a thread, and with a link that was used."""
+    with looking(browser, stage.ada, WIDE) as page:
+        page.goto(f"{stage.server.url}/?thread={stage.thread}")
+        page.get_by_label("Message", exact=True).fill("I was about to say\nthat two lines\nare better than one.")
+        Looker(page.context, stage.grace).log_in().close()
+        page.locator("#replaced").wait_for()
+        take(page, directory, "replaced")
+        page.locator("#reload").click()
+        page.goto(f"{stage.server.url}/?thread=nothing")
+        take(page, directory, "no-such-thread")
+        page.context.clear_cookies()
+        page.goto(f"{stage.server.url}/login?code=used")
+        take(page, directory, "login-refused")
 
 
 def empty(stage: Stage, browser: Browser, directory: Path) -> None:
@@ -179,6 +201,7 @@ def main() -> int:
         wide(stage, browser, directory, "dark")
         narrow(stage, browser, directory)
         empty(stage, browser, directory)
+        elsewhere(stage, browser, directory)
         in_trouble(stage, browser, directory)
     return 0
 

@@ -127,6 +127,13 @@ def test_who_has_scrolled_up_stays_there_and_can_jump_to_the_latest(server: Serv
     grace.say(thread, "Something new")
     expect(page.get_by_role("button", name="1 new")).to_be_visible()
     assert abs(page.evaluate("document.getElementById('scroller').scrollTop") - there) < 5
+    # However much is being written, it covers nothing of that.
+    page.get_by_label("Message", exact=True).fill("one line\n" * 9)
+    button, box = (page.locator(one).bounding_box() for one in ("#latest", "#composer"))
+    assert button is not None
+    assert box is not None
+    assert button["y"] + button["height"] <= box["y"]
+    page.get_by_label("Message", exact=True).fill("")
     page.get_by_role("button", name="1 new").click()
     expect(page.locator("#log").get_by_text("Something new")).to_be_in_viewport()
     expect(page.locator("#latest")).to_be_hidden()

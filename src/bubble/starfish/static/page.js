@@ -204,7 +204,7 @@ function close() {
   clearTimeout(telling);
   tell("");
   $("thread").hidden = true;
-  $("people").hidden = true;
+  showPeople(false);
   $("welcome").hidden = false;
   threads.select(null);
 }
@@ -247,8 +247,7 @@ async function open(threadId) {
   thread = found;
   $("welcome").hidden = true;
   $("thread").hidden = false;
-  $("people").hidden = medium.matches;
-  $("to-people").setAttribute("aria-expanded", String(!medium.matches));
+  showPeople(!medium.matches);
   threads.select(threadId);
   await people.open(found).catch(() => {});
   if (thread !== found && thread?.threadId !== threadId) return;
@@ -293,14 +292,21 @@ function showView() {
 $("as-messages").addEventListener("click", () => thread && go({ threadId: thread.threadId }));
 $("as-events").addEventListener("click", () => thread && go({ threadId: thread.threadId, view: "events" }));
 
+/** Beside the messages where there is room for both, otherwise over them. */
 function showPeople(isShown) {
   $("people").hidden = !isShown;
   $("to-people").setAttribute("aria-expanded", String(isShown));
+  $("main").inert = isShown && narrow.matches;
+}
+
+function turnPeople(isShown) {
+  showPeople(isShown);
   if (medium.matches) (isShown ? $("close-people") : $("to-people")).focus();
 }
 
-$("to-people").addEventListener("click", () => showPeople($("people").hidden));
-$("close-people").addEventListener("click", () => showPeople(false));
+$("to-people").addEventListener("click", () => turnPeople($("people").hidden));
+$("close-people").addEventListener("click", () => turnPeople(false));
+for (const size of [narrow, medium]) size.addEventListener("change", () => thread && showPeople(!medium.matches));
 
 for (const button of document.querySelectorAll(".to-threads")) {
   button.addEventListener("click", () => {
@@ -314,7 +320,7 @@ addEventListener("keydown", (event) => {
     event.preventDefault();
     $("app").dataset.pane = "threads";
     $("search").focus();
-  } else if (event.key === "Escape" && medium.matches && !$("people").hidden && !document.querySelector("dialog[open]")) showPeople(false);
+  } else if (event.key === "Escape" && medium.matches && !$("people").hidden && !document.querySelector("dialog[open]")) turnPeople(false);
 });
 
 $("log-out").addEventListener("click", async () => {
@@ -351,6 +357,7 @@ async function begin() {
   }
   session.ended = toLogin;
   setText($("me"), session.me.displayName);
+  $("me").title = `${session.me.displayName} (${session.me.principalId})`;
   $("open-bots").hidden = session.me.kind !== "user";
   $("starting").hidden = true;
   $("app").hidden = false;

@@ -122,11 +122,12 @@ export class People {
     setAvatar(item.querySelector(".avatar"), principalId, name);
     setText(item.querySelector(".name"), name);
     const about = item.querySelector(".id");
-    setText(about, principal?.kind === "bot" ? `bot · ${principalId}` : principalId);
+    setText(about, principalId);
+    item.querySelector(".badge").hidden = principal?.kind !== "bot";
     const isRunning = this.runs.some((run) => run.principalId === principalId);
     item.classList.toggle("is-running", isRunning);
     if (isRunning) about.prepend(make("span", { class: "busy" }, "working"), " · ");
-    item.querySelector(".role").append(...(this.manages ? this.controls(grant, name) : [role]));
+    item.querySelector(".role").append(...(this.manages ? this.controls(grant, name) : [make("span", { class: "role-text" }, role)]));
     return item;
   }
 

@@ -98,7 +98,7 @@ export class Threads {
   item(thread) {
     const { threadId } = thread;
     const count = threadId === this.current ? 0 : this.unread.get(threadId)?.count ?? 0;
-    const link = make("a", { href: `./?${new URLSearchParams({ thread: threadId })}`, "data-id": threadId, class: "thread-link" });
+    const link = make("a", { href: `./?${new URLSearchParams({ thread: threadId })}`, "data-id": threadId, class: "thread-link", title: titleOf(thread) });
     if (threadId === this.current) link.setAttribute("aria-current", "page");
     link.append(make("bdi", { class: "thread-title" }, titleOf(thread)));
     const meta = link.appendChild(make("span", { class: "thread-meta" }));
