@@ -57,6 +57,7 @@ COMMANDS = (
     "tail t --raw --no-follow",
     "messages t",
     "approve t r c",
+    "result t yes",
     "interrupt t",
     "grants list",
     "grants put t p owner",

@@ -54,6 +54,7 @@ COMMANDS: Final = (
     Entry("messages", "messages:app", _TALK, "Read a page of a thread's messages."),
     Entry("watch", "watch:app", _TALK, "Watch what a bot says and does."),
     Entry("approve", "deciding:approve_app", _TALK, "Approve or reject a tool call."),
+    Entry("result", "results:app", _TALK, "Give a tool call its result."),
     Entry("interrupt", "deciding:interrupt_app", _TALK, "Ask a run to stop."),
     Entry("grants", "grants:app", _MANAGE, "Who takes part in a thread, and in which role."),
     Entry("principals", "principals:app", _MANAGE, "People, bots and their state."),

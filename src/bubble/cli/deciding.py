@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import UNSET
 
+from bubble.cli.choices import named, tell
 from bubble.cli.failures import CommandError, UsageProblem
-from bubble.cli.output import JsonOption, note, write_raw
+from bubble.cli.output import JsonOption
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async
 from bubble.cli.threads import ThreadArgument
@@ -26,9 +27,6 @@ __all__ = ["approve_app", "interrupt_app"]
 
 approve_app = typer.Typer(add_completion=False, name="approve", help="Approve or reject a tool call.")
 interrupt_app = typer.Typer(add_completion=False, name="interrupt", help="Ask a run to stop.")
-
-# So many are named where there is a choice.
-_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ def approve(
         _decide(profile, thread_id, run_id, tool_call_id, approved=not reject, reason=reason, early=early)
     )
     what = "" if call.name is None else f" {call.name}"
-    _tell(stored, as_json=as_json, said=f"{'Rejected' if reject else 'Approved'}{what}, seq {stored.seq}.")
+    tell(stored, as_json=as_json, said=f"{'Rejected' if reject else 'Approved'}{what}, seq {stored.seq}.")
 
 
 async def _decide(
@@ -108,7 +106,7 @@ async def _found(bubble: BubbleConnection, thread_id: str, call: _Call, me: str)
     for each in calls:
         if each.tool_call_id == call.tool_call_id:
             return each
-    waiting = _named([each for each in calls if each.is_waiting])
+    waiting = named([each for each in calls if each.is_waiting])
     raise UsageProblem(
         f"Run {call.run_id} has made no call {call.tool_call_id}; "
         f"{f'this waits: {waiting}' if waiting else 'none of its calls waits'}. --early decides on a call to come."
@@ -122,7 +120,7 @@ async def _only_waiting_call(bubble: BubbleConnection, thread_id: str, run_id: s
         where = thread_id if run_id is None else f"run {run_id} of {thread_id}"
         raise CommandError(f"No tool call waits for your decision on {where}.")
     if len(calls) > 1:
-        raise UsageProblem(f"{len(calls)} tool calls wait on {thread_id}, say which one: {_named(calls)}.")
+        raise UsageProblem(f"{len(calls)} tool calls wait on {thread_id}, say which one: {named(calls)}.")
     return calls[0]
 
 
@@ -168,7 +166,7 @@ def interrupt(
 ) -> None:
     """Ask a run to stop at its next safe point."""
     stored = run_async(_interrupt(profile, thread_id, run_id))
-    _tell(stored, as_json=as_json, said=f"Asked run {stored.to_dict()['runId']} to stop, seq {stored.seq}.")
+    tell(stored, as_json=as_json, said=f"Asked run {stored.to_dict()['runId']} to stop, seq {stored.seq}.")
 
 
 async def _interrupt(profile: str | None, thread_id: str, run_id: str | None) -> SequencedEvent:
@@ -183,22 +181,10 @@ async def _only_open_run(bubble: BubbleConnection, thread_id: str) -> str:
     if not runs:
         raise CommandError(f"No run is open on {thread_id}.")
     if len(runs) > 1:
-        named = _named([f"{run.run_id} of {run.principal_id}" for run in runs])
-        raise UsageProblem(f"{len(runs)} runs are open on {thread_id}, say which one: {named}.")
+        which = named([f"{run.run_id} of {run.principal_id}" for run in runs])
+        raise UsageProblem(f"{len(runs)} runs are open on {thread_id}, say which one: {which}.")
     return runs[0].run_id
 
 
 async def _open_runs(bubble: BubbleConnection, thread_id: str) -> list[Run]:
     return [run async for run in bubble.list_runs(thread_id, state="open")]
-
-
-def _named(choices: Sequence[object]) -> str:
-    more = f" and {len(choices) - _NAMED} more" if len(choices) > _NAMED else ""
-    return ", ".join(map(str, choices[:_NAMED])) + more
-
-
-def _tell(stored: SequencedEvent, *, as_json: bool, said: str) -> None:
-    if as_json:
-        write_raw(stored.text)
-    else:
-        note(said)

@@ -13,7 +13,7 @@ from bubble.cli.conversation.layout import Marked
 from bubble.cli.conversation.words import json_words, words
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["card", "has_outcome", "is_tool", "is_waiting", "state_of", "tool_name"]
+__all__ = ["awaits_result", "card", "has_outcome", "is_tool", "is_waiting", "state_of", "tool_name"]
 
 _DYNAMIC: Final = "dynamic-tool"
 _STATIC: Final = "tool-"
@@ -55,6 +55,13 @@ def has_outcome(part: MessagePart) -> bool:
 def is_waiting(part: MessagePart) -> bool:
     """Whether somebody has to decide on the call."""
     return part.get("state") == "approval-requested"
+
+
+def awaits_result(part: MessagePart) -> bool:
+    """Whether the call is complete and allowed, and has no result."""
+    approval = part.get("approval")
+    is_allowed = isinstance(approval, dict) and approval.get("approved") is True
+    return part.get("state") == "input-available" or (part.get("state") == "approval-responded" and is_allowed)
 
 
 def card(part: MessagePart, *, before: MessagePart | None = None, is_over: bool = False) -> RenderableType:
