@@ -11,7 +11,7 @@ from pathlib import Path
 import anyio
 import pytest
 
-from tests.amphibian.processes import Scene, scene
+from tests.amphibian.processes import Scene, scene, write
 from tests.amphibian.world import text_of
 from tests.reef.processes import MockProcess, ReefProcess, configured, reef_on
 from tests.reef.raw_agent import Answer, raw_agent
@@ -134,6 +134,32 @@ async def test_a_card_that_is_never_sent_keeps_nobody_waiting(here: Scene) -> No
         await reef.hears("is attending")
         with anyio.fail_after(5):
             assert await reef.stop() == 0
+
+
+@pytest.mark.requirement("RF-93")
+async def test_a_token_that_is_refused_is_told_at_once_whatever_becomes_of_the_card(here: Scene) -> None:
+    write(here.config.with_name("token"), "bubble_agent_nobodys")
+    async with raw_agent(lambda _: Answer()) as raw:
+        raw.card_answer = Answer(headers={"Content-Type": "application/json"}, ending="open")
+        reef = ReefProcess(configured(here, raw))
+        await reef.start()
+        with anyio.fail_after(20):
+            assert await reef.ended() == 1
+        assert "Traceback" not in reef.said
+        assert "does not take `bubble.token`" in reef.said.splitlines()[-1]
+
+
+@pytest.mark.requirement("RF-93")
+async def test_the_log_tells_no_secrets_of_the_agents_address(here: Scene) -> None:
+    async with raw_agent(lambda _: Answer()) as raw:
+        raw.card = {**raw.card, "supportedInterfaces": [{"protocolBinding": "HTTP+JSON", "url": "/a?key=S3CR3T"}]}
+        raw.url = f"{raw.url.replace('http://', 'http://user:S3CR3T@')}/?key=S3CR3T"
+        reef = ReefProcess(configured(here, raw))
+        await reef.start()
+        await reef.hears("is spoken to over")
+        assert await reef.stop() == 0
+        assert "/a?…" in reef.said
+        assert "S3CR3T" not in reef.said
 
 
 @pytest.mark.requirement("RF-91")

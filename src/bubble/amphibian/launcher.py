@@ -21,7 +21,7 @@ from bubble.amphibian.options import ConnectorConfig
 from bubble.amphibian.store import MEMORY, AmphibianStore
 from bubble.client import BubbleConnection
 from bubble.client.supervision import beside
-from bubble.protocol.errors import BubbleError
+from bubble.protocol.errors import BubbleError, Unauthenticated
 
 __all__ = ["default_store_path", "host", "launch", "log_to_stderr", "run_until_signalled", "store_path"]
 
@@ -73,7 +73,10 @@ async def launch(
             policy=config.backlog.policy(),
             max_bot_turns=max_bot_turns,
         )
-        await connector.run(stop=stop, on_ready=ready)
+        try:
+            await connector.run(stop=stop, on_ready=ready)
+        except Unauthenticated as error:
+            raise Unauthenticated(f"{url} does not take `bubble.token`. {error.message}") from None
 
 
 def store_path(config: ConnectorConfig, name: str) -> str:
