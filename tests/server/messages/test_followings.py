@@ -349,3 +349,11 @@ def test_what_came_about_in_two_steps_is_one_change() -> None:
     assert together.removals == ("a", "x", "y")
     back_again = following._together(MessageChanges((), ("a",)), MessageChanges((a,), ()))
     assert back_again == MessageChanges((a,), ())
+
+
+@pytest.mark.parametrize(
+    ("size", "worked", "rest"),
+    [(0, 0.0, 0.01), (1_000, 0.002, 0.01), (256 * 1024, 0.1, 0.5), (1_000, 0.4, 0.4), (2**30, 0.1, 1.0), (0, 7.0, 1.0)],
+)
+def test_a_following_rests_for_what_it_showed_and_for_what_it_worked(size: int, worked: float, rest: float) -> None:
+    assert following.rest_after(size, worked=worked) == rest

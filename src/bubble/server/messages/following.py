@@ -4,7 +4,8 @@
 came in together, shows the outcome on its board and rings at its viewers; what each of them is sent, and when, is their own business
 (`stream`). Then it rests: the more bytes it had to show, the longer, for a growing message is sent whole each time. So a message costs
 each viewer half a megabyte a second at most however fast it grows, a long one comes once a second, and an ordinary one is never late by
-more than a blink. Meanwhile events gather in the log, where they are anyway.
+more than a blink. It also rests as long as it worked, up to a second: a flood of reactions to what is long gone by, which has to be looked
+up, leaves half of the time to others. Meanwhile events gather in the log, where they are anyway.
 """
 
 from __future__ import annotations
@@ -67,16 +68,17 @@ class Following:
         self._ring()
         while True:
             await along.beyond(growing.head)
+            began = asyncio.get_running_loop().time()
             before, head = growing.head, along.head
             changes = MessageChanges((), ())
             while growing.head < head:  # viewers look whenever they like: what is on its way is not shown to them
                 changes = _together(changes, await growing.grow(await along.read(growing.head + 1)))
             board.show(growing, changes)
             self._ring()
-            rest = max(_size_after(board, before, format) for format in self._formats()) / BYTES_PER_SECOND
+            size = max(_size_after(board, before, format) for format in self._formats())
             if await growing.shorten():
                 board.forget(growing)
-            await asyncio.sleep(min(max(rest, SHORTEST_REST), LONGEST_REST))
+            await asyncio.sleep(rest_after(size, worked=asyncio.get_running_loop().time() - began))
 
     def _formats(self) -> set[Format]:
         return set(self.bells.values()) or {"json"}
@@ -84,6 +86,11 @@ class Following:
     def _ring(self) -> None:
         for bell in self.bells:
             bell()
+
+
+def rest_after(size: int, *, worked: float) -> float:
+    """How many seconds it rests that has shown so many bytes, and has worked so many seconds for that."""
+    return min(max(size / BYTES_PER_SECOND, worked, SHORTEST_REST), LONGEST_REST)
 
 
 def _together(first: MessageChanges, then: MessageChanges) -> MessageChanges:
