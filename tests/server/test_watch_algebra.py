@@ -6,12 +6,15 @@ import asyncio
 import json
 from collections.abc import Iterable
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from bubble.assembler import create_assembler
 from bubble.protocol.errors import Conflict
+from bubble.protocol.events import SequencedEvent
 from bubble.protocol.jsontext import JSONValue
 from bubble.protocol.sse import SseEvent
 from bubble.store.memory import MemoryStore
@@ -53,6 +56,8 @@ class BotWriter(Writer):
             part["data"] = {"entryId": self.rows[number % len(self.rows)] if self.rows else run_id}
         elif name == "box_state":
             part["data"] = {"state": {"n": number}}
+        elif number % 3:
+            part["id"] = str(number % 2)  # in the place of what was said with it before
         event: dict[str, JSONValue] = {"type": "message_part", "version": "bubble-v1", "part": part}
         if name == "failure":
             event |= {"version": "ai-sdk-v6", "part": {"type": "error", "errorText": str(number)}}
@@ -91,6 +96,35 @@ async def everything_of(stage: Stage) -> Watcher:
     return watcher
 
 
+def texts_of(state: State) -> dict[str, str]:
+    """What is said in the rows that are there."""
+    texts = {id: shown if kind == "message" else shown.get("content") for id, (kind, shown) in state.items()}
+    return {id: text for id, text in texts.items() if text}
+
+
+async def said_since_the_clear(store: MemoryStore) -> dict[str, str]:
+    """The same, as the assembler's window tells it."""
+    texts = await store.read(THREAD, from_seq=1, to_seq=10**6, limit=10**6, max_bytes=2**40)
+    cleared = max((seq for seq, part in own_controls(texts) if part["name"] == "session_cleared"), default=0)
+    deleted = {
+        part["data"]["entryId"]
+        for seq, part in own_controls(texts)
+        if part["name"] == "message_deleted" and seq > cleared
+    }
+    async with create_assembler().open() as thread:
+        await thread.apply([SequencedEvent.from_stored(text) for text in texts])
+        await thread.clear_window(cleared)
+        messages = (await thread.window()).messages
+    said = {each["id"]: "\n\n".join(str(p["text"]) for p in each["parts"] if p["type"] == "text") for each in messages}
+    return {id: text for id, text in said.items() if text and id not in deleted}
+
+
+def own_controls(texts: Iterable[bytes]) -> list[tuple[int, Any]]:
+    """The seqs and the parts of what the bot says by name."""
+    events = [json.loads(text) for text in texts if b'"agent_event"' in text]
+    return [(event["seq"], event["part"]) for event in events if event["principalId"] == BOT]
+
+
 def failed_turns(events: list[SseEvent]) -> set[str]:
     return {json.loads(event.data)["turnId"] for event in events if event.event == "turn.failed"}
 
@@ -122,6 +156,7 @@ def test_every_way_of_watching_ends_with_the_same_page(made: list[Move], seed: i
                     await watcher.until(lambda watcher=watcher: is_complete(folded(watcher.events)))  # type: ignore[misc]
                 last = await everything_of(stage)
                 expected = folded(last.events)
+                assert texts_of(expected) == await said_since_the_clear(store)
                 assert [folded(watcher.events) for watcher in (first, *others)] == [expected] * (1 + len(others))
                 ids = first.ids
                 for cursor in chance.sample(ids, min(6, len(ids))):

@@ -103,6 +103,10 @@ class BotBoard:
         seq = counter // counter_of(1, 0)
         return max((each.number for each in self._asides if each.aside.seq <= seq), default=self.forgotten)
 
+    def unheard(self, heard: int, *, before: int) -> list[Numbered]:
+        """The asides after the number `heard` that are from before the event `before`."""
+        return [each for each in self._asides if each.number > heard and each.aside.seq < before]
+
     def after(self, place: Place, *, replay_to: int | None = None) -> Slice | None:
         """The next of what somebody at a place is missing; None if nothing is. The place must be covered.
 

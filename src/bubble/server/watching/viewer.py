@@ -1,6 +1,7 @@
 """One watcher's way through a session: from wherever it begins to where the board is, and on with it.
 
-It has a place, and nothing else. Where the board does not reach back to that place, it takes stretches of the log until it does.
+It has a place, and nothing else. Where the board does not reach back to that place, it takes stretches of the log until it does. What was
+told beside the transcript is in those as well, but for how things stand: that is told when the board is reached, if it has changed.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ class Viewer:
         self._now_ms = now_ms
         self._generation: int | None = None
         self._counter = 0
-        self._heard: int | None = None
+        self._heard: int | None = None  # None: what it has not heard is in the log
+        self._states: Sequence[WatchFrame] | None = (
+            None  # how things stood when it was told last, if nothing that the board told came after
+        )
         self._stretch: Stretch | None = None
         self._next_slice = 0
         self._events = STRETCH_EVENTS
@@ -60,7 +64,14 @@ class Viewer:
             return self._begin(board)
         if self._generation != board.session.generation:
             return self._begin_anew(board)
-        taken = self._take_from(board) if self._is_reached(board) else await self._take_from_log(board, released)
+        if self._heard is not None and self._heard < board.forgotten:
+            self._heard = self._states = None
+        if not self._is_reached(board):
+            taken = await self._take_from_log(board, released)
+        elif self._heard is None and (states := self._hear(board)):
+            return Own(states, board.whose, None)
+        else:
+            taken = self._take_from(board)
         if taken is not None:
             self._counter = taken.place.counter
         return taken
@@ -68,10 +79,11 @@ class Viewer:
     def _begin(self, board: BotBoard) -> Own:
         cursor, generation = self._cursor, board.session.generation
         whose = board.whose
+        self._states = board.states()
         if cursor is None:
             self._generation, self._counter = generation, board.begins_after
             self._heard = board.heard_by(counter_of(self._through))
-            return Own(board.states(), whose, None)
+            return Own(self._states, whose, None)
         self._generation = cursor.generation
         if cursor.generation == generation:
             if seq_of(cursor.after_updated_seq) > self._through:
@@ -80,24 +92,29 @@ class Viewer:
                 return Own([stale], whose, cursor.after_updated_seq)
             self._counter = max(cursor.after_updated_seq, board.begins_after)
         listed = roster_change(board.session.bot, kind="listed", at_ms=self._now_ms)
-        return Own([*board.states(), listed], whose, None)
+        return Own([*self._states, listed], whose, None)
 
     def _begin_anew(self, board: BotBoard) -> Own:
         whose = board.whose
         self._generation, self._counter = whose.generation, board.begins_after
         self._stretch = None
+        told = [] if self._heard is None else board.unheard(self._heard, before=board.session.cleared_seq)
+        if told:
+            self._heard = told[-1].number
         cleared = Cleared(agent_id=whose.bot_id, session_id=whose.thread_id, new_generation=whose.generation)
-        return Own([cleared], whose, None)
+        return Own([*(each.aside.frame for each in told), cleared], whose, None)
 
     def _is_reached(self, board: BotBoard) -> bool:
         """Whether the board has everything that is missing here."""
         if self._stretch is not None or seq_behind(self._counter) < board.covers:
             return False
-        if self._heard is not None and self._heard < board.forgotten:
-            self._heard = None
-        if self._heard is None and seq_of(self._counter) >= board.tells_from:
-            self._heard = board.heard_by(self._counter)
-        return self._heard is not None
+        return self._heard is not None or seq_of(self._counter) >= board.tells_from
+
+    def _hear(self, board: BotBoard) -> Sequence[WatchFrame]:
+        """Listens to the board from now on; how things stand, if that has changed."""
+        self._heard = board.heard_by(self._counter)
+        before, self._states = self._states, board.states()
+        return [] if self._states == before else self._states
 
     def _take_from(self, board: BotBoard) -> Slice | None:
         taken: Slice | None = None
@@ -121,7 +138,8 @@ class Viewer:
 
     async def _take_from_log(self, board: BotBoard, released: int) -> Slice | None:
         if self._stretch is None:
-            last = self._through if self._is_replay else released
+            # What is deleted or cleared beyond the board is not known yet.
+            last = min(board.head, self._through if self._is_replay else released)
             told = self._heard is None
             begin = From(self._counter, last, self._events, told=told, replay=self._is_replay)
             self._stretch = await self._following.stretches.find(begin, board.session)
