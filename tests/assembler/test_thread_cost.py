@@ -133,6 +133,24 @@ def test_an_event_at_the_end_of_a_long_thread_costs_what_it_costs_at_the_beginni
     assert cost_after(2_000) == cost_after(20)
 
 
+@pytest.mark.requirement("TA-96")
+def test_a_reaction_to_a_long_message_that_is_over_costs_what_it_costs_on_a_short_one() -> None:
+    def cost_with(count: int) -> int:
+        blocks = [event for n in range(count) for event in said("a", block=str(n))]
+        thread = assembled(numbered([started(), *blocks, start(block="left open"), finished()]), "speaker")
+        run(thread.apply(numbered([reaction(2, who="ann")], first=3 * count + 4)))
+        run(thread.snapshot())
+        [event] = numbered([reaction(2, who="bob")], first=3 * count + 5)
+
+        def react() -> None:
+            run(thread.apply([event]))
+            run(thread.snapshot())
+
+        return steps(react)
+
+    assert cost_with(1_000) == cost_with(10)
+
+
 @pytest.mark.requirement("TA-96", "TA-18")
 @pytest.mark.parametrize("make", [one_text, many_runs, two_runs], ids=lambda make: make.__name__)
 def test_windows_that_are_read_and_cleared_as_a_thread_grows_take_twice_the_steps_for_twice_the_events(

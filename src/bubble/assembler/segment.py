@@ -41,6 +41,7 @@ class Segment:
     """A message of `author`, opened by the event that is being projected. `run` is None for one that belongs to no run."""
 
     __slots__ = (
+        "_closed",
         "_is_dirty",
         "_marks",
         "_message",
@@ -83,6 +84,9 @@ class Segment:
         self._marks: dict[int, TextMarks] = {}
         self._reactions: Reactions | None = None
         self._message: BubbleMessage | None = None
+        self._closed: tuple[list[MessagePart], list[MessagePart]] | None = (
+            None  # the parts, and how they show after the run
+        )
         self._is_dirty = False
 
     def show(self, chunk: Part) -> None:
@@ -201,8 +205,11 @@ class Segment:
 
     def _parts(self) -> list[MessagePart]:
         parts = cast("list[MessagePart]", self.reducer.parts())
-        is_over = self.run is not None and self.run.is_finished
-        return [closed(part) for part in parts] if is_over else parts
+        if self.run is None or not self.run.is_finished:
+            return parts
+        if self._closed is None or self._closed[0] is not parts:
+            self._closed = (parts, [closed(part) for part in parts])
+        return self._closed[1]
 
     def _render(self, parts: list[MessagePart], *, after: int) -> BubbleMessage:
         reactions = {} if self._reactions is None else self._reactions.shown(after=after)
