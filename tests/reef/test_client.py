@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack
@@ -187,6 +188,8 @@ class Names(httpx2.AsyncBaseTransport):
 
     def get_extra_info(self, info: str) -> tuple[str, int]:
         assert info == "server_addr"
+        if not self._address:
+            raise OSError(errno.ENOTCONN, "Transport endpoint is not connected")
         return self._address, 80
 
     async def aclose(self) -> None:
@@ -215,6 +218,12 @@ async def test_a_name_that_has_become_that_of_a_private_host_is_hung_up_on(clien
     assert f"http://api.example:80 is at {address}" in failure.message
     assert "add its origin to a2a.trustedOrigins" in failure.message
     assert (names.asked[1:], names.hung_up) == (["http://api.example"], 1)
+
+
+async def test_who_hangs_up_before_anything_is_said_is_tried_again(client_of: ClientOf) -> None:
+    names = Names(card=["93.184.216.34"], api=["", "", "93.184.216.34"])
+    assert len(await heard(client_of("http://card.example", transport=names))) == 1
+    assert names.hung_up == 2
 
 
 @pytest.mark.requirement("RF-66")

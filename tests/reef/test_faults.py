@@ -50,7 +50,7 @@ async def told(answer: Callable[[Asked], Answer], make_stage: MakeStage, agent: 
         (Answer(headers=SSE, ending="cut"), "was lost."),
         (
             Answer(headers=SSE, pieces=[b"data: " + b"[" * 100_000 + b"\n\n"]),
-            "The agent sent something that is no JSON.",
+            "The agent sent JSON that is nested too deeply to be read.",
         ),
     ],
     ids=["429", "503", "401", "500", "html", "garbage", "no event", "no word", "cut", "nested"],

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import urlsplit
 
-from httpx2 import URL
+from httpx2 import URL, ConnectError
 
 from bubble.reef.addresses import is_private_address, is_private_name, origin
 from bubble.reef.failures import CardRefused
@@ -45,7 +45,11 @@ class Peers:
                 host = str(about["host"])
             elif step == "connection.connect_tcp.complete" and _is_host_of(url, host):
                 stream = about["return_value"]
-                address = str(stream.get_extra_info("server_addr")[0])
+                try:
+                    address = str(stream.get_extra_info("server_addr")[0])
+                except OSError:  # it has hung up already
+                    await stream.aclose()
+                    raise ConnectError("The connection was lost at once.") from None
                 if not self._admits(url, address):
                     await stream.aclose()
                     raise CardRefused(
