@@ -18,6 +18,7 @@ from tests.docs.chromium import Tab, chromium, opened_tab
 from tests.docs.markdown import ROOT
 from tests.docs.ports import free_ports
 from tests.faults.signals import send_signal
+from tests.interop.nginx import Site, running_site
 from tests.interop.watch_stage import Stage, a_stage
 from tests.server.serving import a_child
 from tests.server.world import ADMIN_TOKEN
@@ -28,6 +29,8 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(chromium() is None, reason="missing: chromium"),
 ]
+
+needs_nginx = pytest.mark.skipif(shutil.which("nginx") is None, reason="missing: nginx")
 
 EXAMPLES = ROOT / "docs" / "examples"
 
@@ -40,8 +43,8 @@ WATCH = """
 globalThis.rows = {};
 globalThis.seen = [];
 globalThis.ids = [];
-globalThis.source = new EventSource(PATH);
-for (const type of TYPES) {
+globalThis.watch = (path) => { globalThis.source = new EventSource(path); TYPES.forEach(listen); };
+const listen = (type) => {
   source.addEventListener(type, (event) => {
     if (event.data === undefined) return;  // the browser's own: the connection was lost
     const data = JSON.parse(event.data);
@@ -53,8 +56,10 @@ for (const type of TYPES) {
     if (type === "reset") rows = {};
     if (type === "stream.closed") source.close();
   });
-}
+};
+watch(PATH);
 """
+AGAIN = "watch(`${PATH}&resumeFrom=${ids.at(-1)}`)"
 TYPES = [
     *("connected", "heartbeat", "message", "entry", "entry.unavailable", "message.deleted", "reset", "resync-required"),
     *("turn.failed", "bot.state.changed", "bot.updated", "agent.state", "computer.actions", "box.state"),
@@ -100,6 +105,78 @@ async def test_a_browser_shows_a_bot_and_resumes_by_itself_across_a_restart(tmp_
         assert {"Grüße, Welt\u2028!", "Back again."} <= set(shown)
         assert isinstance(ids, list)
         assert len(ids) == len(set(ids))  # nothing was lost, and nothing came twice
+
+
+# While the server is away nginx gives an empty stream and not a 502, on which a browser gives up. Its log tells from where they resume.
+PATIENT = {
+    "    location / {\n": """\
+    location @away {
+        default_type text/event-stream;
+        return 200 "retry: 100\\n\\n";
+    }
+
+    location / {
+        error_page 502 =200 @away;
+""",
+    "$status ": "$status last=$http_last_event_id ",
+}
+
+
+@asynccontextmanager
+async def logged_in(site: Site) -> AsyncIterator[Tab]:
+    """A browser with a page of the site."""
+    async with opened_tab() as tab:
+        await tab.call("Security.setIgnoreCertificateErrors", ignore=True)
+        await tab.go(f"{site.url}/login")
+        assert await tab.run(LOG_IN.replace("TOKEN", json.dumps(site.token))) == 201
+        yield tab
+
+
+@needs_nginx
+@pytest.mark.requirement("WA-32", "WA-85", "WA-86")
+async def test_behind_nginx_a_browser_resumes_by_its_last_event_id_across_a_restart(tmp_path: Path) -> None:
+    with running_site(tmp_path, nginx=PATIENT) as site:
+        admin = BubbleConnection(site.url, token=site.token, ssl_context=site.context)
+        async with logged_in(site) as tab, admin, a_stage(admin, ssl_context=site.context) as stage:
+            await watch(tab, stage)
+            async with stage.speaking() as run:
+                await run.text("before")
+                await tab.until("Object.values(rows).includes('before')")
+            await tab.until("seen.filter((type) => type === 'agent.state').length > 2")
+            await asyncio.to_thread(site.server.stop)
+            last = await tab.run("ids.at(-1)")
+            await tab.until("seen.includes('error') && source.readyState === EventSource.CONNECTING")
+            await asyncio.to_thread(site.server.start)
+            async with stage.speaking() as run:
+                await run.text("after")
+            await tab.until("Object.values(rows).includes('after')")
+            ids = await tab.run("ids")
+        assert isinstance(ids, list)
+        assert len(ids) == len(set(ids))
+        assert last in ids
+        assert f"last={last} " in site.log
+
+
+@needs_nginx
+@pytest.mark.requirement("WA-80", "WA-85", "WA-86")
+async def test_behind_nginx_a_page_goes_on_by_itself_where_the_browser_gave_up_on_a_502(tmp_path: Path) -> None:
+    with running_site(tmp_path) as site:
+        admin = BubbleConnection(site.url, token=site.token, ssl_context=site.context)
+        async with logged_in(site) as tab, admin, a_stage(admin, ssl_context=site.context) as stage:
+            await watch(tab, stage)
+            async with stage.speaking() as run:
+                await run.text("before")
+            await tab.until("Object.values(rows).includes('before')")
+            await asyncio.to_thread(site.server.stop)
+            await tab.until("source.readyState === EventSource.CLOSED")
+            await asyncio.to_thread(site.server.start)
+            async with stage.speaking() as run:
+                await run.text("after")
+            await tab.run("{ " + AGAIN.replace("PATH", json.dumps(stage.path)) + " }")
+            await tab.until("Object.values(rows).includes('after')")
+            ids = await tab.run("ids")
+        assert isinstance(ids, list)
+        assert len(ids) == len(set(ids))
 
 
 @asynccontextmanager
