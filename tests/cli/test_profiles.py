@@ -126,11 +126,16 @@ def test_without_any_login_the_remedy_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["localhost:3000", "ftp://x", "http://", "http://u:p@h", "http://h/?ticket=1", "http://h/#a"]
-)
+    "url",
+    [
+        "localhost:3000", "ftp://x", "http://", "http://u:p@h", "http://h/?ticket=1", "http://h/#a", "http://[oops", "http://h:99999",
+        "http://h:0", "http://h:port", "http://a b", "http://h/\x1b", "http://u:S3CR3T@h:99999",
+    ],
+)  # fmt: skip
 def test_what_is_no_address_of_a_server_is_refused(url: str) -> None:
-    with pytest.raises(UsageProblem):
+    with pytest.raises(UsageProblem) as raised:
         check_url(url)
+    assert "S3CR3T" not in str(raised.value)
 
 
 def test_a_profile_is_called_after_its_server() -> None:

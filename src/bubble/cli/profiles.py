@@ -137,12 +137,23 @@ def save_profiles(profiles: Profiles) -> Path:
 
 def check_url(url: str) -> str:
     """`url` as the address of a server, without a slash at its end; `UsageProblem` if it is none."""
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname:
+    if "@" in url.partition("//")[2].partition("/")[0]:
+        raise UsageProblem("The address must have no query, fragment or user name; the token is asked for separately.")
+    if not _can_be_called(url):
         raise UsageProblem(f'"{url}" is not the address of a server: it must look like http://127.0.0.1:3000.')
-    if parts.query or parts.fragment or parts.username is not None:
+    if "?" in url or "#" in url:
         raise UsageProblem("The address must have no query, fragment or user name; the token is asked for separately.")
     return url.rstrip("/")
+
+
+def _can_be_called(url: str) -> bool:
+    if not url.isprintable() or " " in url:
+        return False
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:  # half a bracket, a port that is none
+        return False
 
 
 def profile_name_for(url: str) -> str:
