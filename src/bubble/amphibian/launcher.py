@@ -23,12 +23,15 @@ from bubble.client import BubbleConnection
 from bubble.client.supervision import beside
 from bubble.protocol.errors import BubbleError, Unauthenticated
 
-__all__ = ["default_store_path", "host", "launch", "log_to_stderr", "run_until_signalled", "store_path"]
+__all__ = ["OneLine", "default_store_path", "host", "launch", "log_to_stderr", "run_until_signalled", "store_path"]
 
 _FIRST_SECONDS: Final = 5.0
 _LAST_SECONDS: Final = 9.8
 _LOOSE_ENDS_SECONDS: Final = 1.0
 _FAILED: Final = 1
+# Controls, and what turns the direction of writing.
+_UNFIT: Final = (*range(0x20), *range(0x7F, 0xA0), *range(0x202A, 0x202F), *range(0x2066, 0x206A))
+_VISIBLE: Final = {code: ascii(chr(code))[1:-1] for code in _UNFIT}
 
 
 def default_store_path(name: str) -> Path:
@@ -165,9 +168,18 @@ def host(agent: Agent, *, name: str, config: Path | str | None = None, max_bot_t
         sys.exit(_FAILED)
 
 
+class OneLine(logging.Formatter):
+    """A message is one line, whatever others have put into it: it neither pretends to be several nor speaks to the terminal."""
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802 - the name that logging calls
+        return super().formatMessage(record).translate(_VISIBLE)
+
+
 def log_to_stderr() -> None:
     """The log of a connector's process: what Bubble does, and of everything else the warnings. A program that set up its own keeps it."""
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(OneLine("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("bubble").setLevel(logging.INFO)
     logging.getLogger("bubble.client").setLevel(logging.WARNING)  # every attempt to come back; `Contact` says it once
 
