@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from typing import Annotated, TypeAlias
 
 import httpx2
 import pytest
+from fastapi import FastAPI, Header
 from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
@@ -20,7 +23,10 @@ from tests.watch.upstreams import Held
 pytestmark = pytest.mark.anyio
 
 
-def application(source: WatchSource) -> Starlette:
+Application: TypeAlias = Callable[[WatchSource], Starlette]
+
+
+def in_starlette(source: WatchSource) -> Starlette:
     async def bot_events(request: Request) -> StreamingResponse:
         events = watch_bot(
             source,
@@ -34,7 +40,21 @@ def application(source: WatchSource) -> Starlette:
     return Starlette(routes=[Route("/bots/{bot_id}/events", bot_events)])
 
 
-def client(source: WatchSource) -> httpx2.AsyncClient:
+def in_fastapi(source: WatchSource) -> Starlette:
+    app = FastAPI()
+
+    @app.get("/bots/{bot_id}/events")
+    async def bot_events(
+        bot_id: str, session: str = "", last_event_id: Annotated[str | None, Header()] = None
+    ) -> StreamingResponse:
+        events = watch_bot(source, bot_id=bot_id, session_id=session, resume_from=last_event_id)
+        stream = bot_events_sse(events)
+        return StreamingResponse(stream, headers=dict(stream.headers))
+
+    return app
+
+
+def client(application: Application, source: WatchSource) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(transport=StreamingASGITransport(application(source)), base_url="http://app")
 
 
@@ -42,10 +62,11 @@ URL = f"/bots/{BOT}/events?session=thread-1"
 
 
 @pytest.mark.requirement("WA-29", "WA-32", "WA-91")
-async def test_ten_lines_of_starlette_are_a_stream_that_a_browser_can_resume() -> None:
+@pytest.mark.parametrize("application", [in_starlette, in_fastapi])
+async def test_ten_lines_are_a_stream_that_a_browser_can_resume(application: Application) -> None:
     source = Held()
     source.put(rows(said(22), said(23, "new")), None)
-    async with client(source) as http:
+    async with client(application, source) as http:
         answer = await http.get(URL, headers={"Last-Event-ID": cursor_text(22)})
     assert answer.headers["content-type"] == "text/event-stream; charset=utf-8"
     assert answer.headers["x-accel-buffering"] == "no"
@@ -57,11 +78,14 @@ async def test_ten_lines_of_starlette_are_a_stream_that_a_browser_can_resume() -
 
 
 @pytest.mark.requirement("WA-67", "WA-91")
+@pytest.mark.parametrize("application", [in_starlette, in_fastapi])
 @pytest.mark.parametrize("records", [0, 1])
-async def test_when_the_browser_goes_the_source_is_closed_within_a_second(records: int) -> None:
+async def test_when_the_browser_goes_the_source_is_closed_within_a_second(
+    application: Application, records: int
+) -> None:
     source = Held()
     source.put(*(rows(said(number)) for number in range(1, records + 1)))
-    async with client(source) as http, http.stream("GET", URL) as answer:
+    async with client(application, source) as http, http.stream("GET", URL) as answer:
         pieces = answer.aiter_raw()
         for _ in range(records):
             await anext(pieces)
