@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tests.reef.raw_agent import Answer, Asked
+from tests.reef.raw_agent import Answer, Asked, json_answer
 
 __all__ = ["CARDS", "Exchange", "Recording", "Replay", "recordings"]
 
@@ -89,7 +89,7 @@ class Replay:
             if exchange.asked.procedure == asked.procedure:
                 del self._left[at]
                 return exchange.answer(self._cuts)
-        return Answer(status=404)
+        return json_answer({"message": "Task not found"}, status=404)
 
 
 def _read(path: Path) -> Mapping[str, Any]:

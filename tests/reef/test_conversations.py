@@ -11,7 +11,7 @@ from typing import Any
 import anyio
 import pytest
 
-from bubble.amphibian.store import AmphibianStore
+from bubble.amphibian.store import AmphibianStore, ThreadKey
 from bubble.protocol.identifiers import new_id
 from bubble.reef.agent import ReefAgent
 from tests.amphibian.logs import ME, said
@@ -37,6 +37,7 @@ def artifact(text: str, *, task: str = "t", append: bool = False) -> Json:
 
 
 CALL = {"data": {"id": "call-1", "name": "approve", "args": {"amount": 12}}, "metadata": {"adk_type": "function_call"}}
+NOT_FOUND = {"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "TASK_NOT_FOUND"}
 ASKS = event_stream(status("INPUT_REQUIRED", {"text": "May I?"}, CALL))
 WORKS = event_stream(status("WORKING"), artifact("Working"), ending="open")
 
@@ -184,11 +185,14 @@ async def test_a_task_that_waits_is_continued_with_its_context_until_it_is_done(
 @pytest.mark.parametrize(
     "refusal",
     [
-        Answer(status=404),
+        json_answer({"error": {"code": 404, "message": "Task t not found", "details": [NOT_FOUND]}}, status=404),
         json_answer({"error": {"code": 400, "message": "Task t is in terminal state"}}, status=400),
         event_stream({"error": {"code": -32001, "message": "Task not found"}}),
+        event_stream({"error": {"code": -32004, "message": "Task t is in terminal state"}}),
+        event_stream({"error": {"code": -32602, "message": "Task t is in terminal state"}}),
+        json_answer({"message": "Task not found"}, status=404),
     ],
-    ids=["404", "400", "in the stream"],
+    ids=["404", "400", "not found", "unsupported", "invalid params", "404 of 0.3"],
 )
 async def test_a_task_that_is_over_behind_our_back_costs_nobody_an_answer(
     world: World, reef_to: ReefTo, refusal: Answer
@@ -202,16 +206,106 @@ async def test_a_task_that_is_over_behind_our_back_costs_nobody_an_answer(
         assert [message.get("taskId") for message in sent(raw)] == [None, "t", None]
 
 
-async def test_a_refusal_that_is_not_about_the_task_is_told_and_the_task_kept(world: World, reef_to: ReefTo) -> None:
-    async with raw_agent(in_turn(ASKS, Answer(status=401), done("Thanks"))) as raw, world.connector(reef_to(raw.url)):
+PAGE = Answer(status=404, headers={"Content-Type": "text/html"}, pieces=[b"<html>Not found</html>"])
+
+
+@pytest.mark.requirement("RF-59")
+@pytest.mark.parametrize(
+    ("refusal", "says"),
+    [
+        (Answer(status=401), "does not let this bot in"),
+        (Answer(status=404), "HTTP 404"),
+        (PAGE, "HTTP 404"),
+        (json_answer({"error": "Not Found"}, status=404), "with an error"),
+        (json_answer({"error": {"code": 404, "message": "No such route"}}, status=404), "No such route"),
+        (json_answer({"message": "no Route matched with those values"}, status=404), "no Route matched"),
+        (json_answer({"error": {"code": -32603, "message": "Internal error"}}, status=200), "Internal error"),
+        (json_answer({"error": {"code": [7], "message": 7}}, status=502), "did not say why"),
+    ],
+    ids=["401", "404", "a page", "a text", "a gateway's", "another gateway's", "internal", "nonsense"],
+)
+async def test_a_refusal_that_is_not_about_the_task_is_told_and_the_task_kept(
+    world: World, reef_to: ReefTo, refusal: Answer, says: str
+) -> None:
+    async with raw_agent(in_turn(ASKS, refusal, done("Thanks"))) as raw, world.connector(reef_to(raw.url)):
         thread = await world.thread()
         await thread.say("Pay")
         await thread.answered()
         await thread.say("Yes")
-        assert "does not let this bot in" in await thread.answered(outcome="failed")
+        assert says in await thread.answered(outcome="failed")
         await thread.say("Yes!")
         assert await thread.answered(outcome="success") == "Thanks"
         assert [message.get("taskId") for message in sent(raw)] == [None, "t", "t"]
+
+
+async def test_a_message_that_is_refused_without_its_task_as_well_leaves_the_task_as_it_was(
+    world: World, reef_to: ReefTo
+) -> None:
+    wrong = json_answer({"error": {"code": -32602, "message": "No such media type"}})
+    async with raw_agent(in_turn(ASKS, wrong, wrong, done("Thanks"))) as raw, world.connector(reef_to(raw.url)):
+        thread = await world.thread()
+        await thread.say("Pay")
+        await thread.answered()
+        await thread.say("See the file")
+        assert "No such media type" in await thread.answered(outcome="failed")
+        await thread.say("Yes")
+        assert await thread.answered(outcome="success") == "Thanks"
+        assert [message.get("taskId") for message in sent(raw)] == [None, "t", None, "t"]
+
+
+@pytest.mark.requirement("RF-59")
+async def test_a_card_that_is_gone_for_a_while_makes_nobody_forget_a_task(
+    world: World, reef_to: ReefTo, tmp_path: Path
+) -> None:
+    async with raw_agent(in_turn(ASKS, done("Thanks"))) as raw:
+        thread = await world.thread()
+        steps = (("Pay", "success", None), ("Yes", "failed", "/nowhere"), ("Yes!", "success", None))
+        for words, outcome, raw.card_path in steps:
+            async with (
+                await AmphibianStore.open(str(tmp_path / "store")) as store,
+                world.connector(reef_to(raw.url), store=store),
+            ):
+                await thread.say(words)
+                await thread.answered(outcome=outcome)
+        assert [message.get("taskId") for message in sent(raw)] == [None, "t"]
+
+
+@pytest.mark.requirement("RF-106")
+@pytest.mark.parametrize("state", ["INPUT_REQUIRED", "WORKING"], ids=["waits", "works"])
+async def test_a_task_that_is_another_threads_is_refused(world: World, reef_to: ReefTo, state: str) -> None:
+    first = event_stream(status(state, {"text": "For Alice only"}), ending="open")
+    async with (
+        raw_agent(in_turn(first, first, done("Own", task="u"), done("Thanks"))) as raw,
+        world.connector(reef_to(raw.url)),
+    ):
+        owner, other = [await world.thread() for _ in range(2)]
+        await owner.say("Hello")
+        await owner.next("message_part")
+        await other.say("Hello")
+        told = await other.answered(outcome="failed")
+        assert told == "The agent answered with a task that belongs to another conversation. That is not shown."
+        assert raw.of("cancel") == []
+        await other.say("Again")
+        assert await other.answered(outcome="success") == "Own"
+        assert [message.get("taskId") for message in sent(raw)] == [None, None, None]
+
+
+@pytest.mark.requirement("RF-106")
+async def test_of_two_threads_that_were_left_with_one_task_one_continues_it(
+    world: World, reef_to: ReefTo, tmp_path: Path
+) -> None:
+    """As an earlier version could leave them."""
+    threads = [await world.thread() for _ in range(2)]
+    async with await AmphibianStore.open(str(tmp_path / "store")) as store:
+        for thread in threads:
+            key = ThreadKey(server=world.server.url, principal_id=ME, thread_id=thread.thread_id)
+            await store.write_session(key, b'{"taskId":"t"}')
+        agent = raw_agent(lambda asked: done("Hi", task="t" if b'"t"' in asked.body else "u"))
+        async with agent as raw, world.connector(reef_to(raw.url), store=store):
+            for thread in threads:
+                await thread.say("Yes")
+                await thread.answered(outcome="success")
+            assert sorted(str(message.get("taskId")) for message in sent(raw)) == ["None", "t"]
 
 
 @pytest.mark.requirement("RF-106")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 
 import pytest
@@ -24,6 +23,12 @@ ReefTo = Callable[..., ReefAgent]
 def always(text: str) -> Callable[[Asked], Answer]:
     """The same answer to every message."""
     return lambda _: done(text)
+
+
+def in_tasks_of_their_own(asked: Asked) -> Answer:
+    """The same answer to every message, in a task for each conversation."""
+    (message,) = [body["message"] for body in [asked.json] if isinstance(body, dict)]
+    return done("Hi", task=f"task-of-{message['contextId']}")
 
 
 @pytest.mark.requirement("RF-01", "RF-04", "RF-05")
@@ -103,8 +108,7 @@ async def test_two_bots_do_not_talk_for_ever(world: World, reef_to: ReefTo) -> N
 
 
 async def test_an_agent_may_be_asked_by_many_threads_at_once(world: World, reef_to: ReefTo) -> None:
-    async with raw_agent(always("Hi")) as raw, contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(world.connector(reef_to(raw.url)))
+    async with raw_agent(in_tasks_of_their_own) as raw, world.connector(reef_to(raw.url)):
         threads = [await world.thread() for _ in range(20)]
         for thread in threads:
             await thread.say("Hello")

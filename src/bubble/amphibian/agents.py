@@ -1,7 +1,7 @@
 """What a connector hosts: an agent, what it is told, and what it answers with.
 
 An agent is one object for all threads. It must be safe to call for several threads at once; for one thread `respond` is called again only
-after the last call has ended. `TakesToolResults` and `Cancellable` are capabilities that an agent may have beside.
+after the last call has ended. `TakesToolResults`, `Cancellable` and `Resumable` are capabilities that an agent may have beside.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ __all__ = [
     "Cancellable",
     "FilePart",
     "Reply",
+    "Resumable",
     "Session",
     "TakesToolResults",
     "ToolResult",
@@ -98,4 +99,16 @@ class Cancellable(Protocol):
         """Called when a call was cut off: interrupted, revoked, shut down, or because the server can no longer be told what it says.
 
         It runs beside the unwinding of the call and has five seconds; errors are only logged. The thread's next `respond` waits for it.
+        """
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """An agent that keeps something of a thread in its session and has to look after it when the connector is back."""
+
+    async def resume(self, thread_id: str, session: Session) -> None:
+        """Called when the connector comes to a thread: at its start, also after a crash, after an outage, when the bot is let in (again).
+
+        Nothing is under way on the thread then, so whatever the session says is at work was cut off. It has five seconds; errors are only
+        logged. The thread's first call waits for it.
         """

@@ -1,13 +1,13 @@
-"""Everything that a relay has under way: its forwards, its small tasks, and what the agent is still being told of aborted ones."""
+"""Everything that a relay has under way: its forwards, its small tasks, and what the agent is still being told beside them."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Final
 
-from bubble.amphibian.agents import Agent, Cancellable
+from bubble.amphibian.agents import Agent, Cancellable, Resumable
 from bubble.amphibian.forward import AbortReason, Forward
 from bubble.amphibian.sessions import Session
 from bubble.protocol.errors import BubbleError
@@ -15,7 +15,7 @@ from bubble.protocol.events import SequencedEvent
 
 __all__ = ["Forwards"]
 
-_CANCEL_SECONDS: Final = 5.0
+_TELLING_SECONDS: Final = 5.0
 
 _logger = logging.getLogger("bubble.amphibian")
 
@@ -32,6 +32,12 @@ class Forwards:
         self._in_hand: set[Forward] = set()
         self._told: set[Forward] = set()
         self._tellings: set[asyncio.Task[None]] = set()
+        self._resuming: asyncio.Task[None] | None = None
+
+    def resume(self) -> None:
+        """Lets the agent look after what its session holds. Whatever is forwarded waits for it, by `agent_was_told`."""
+        if isinstance(self._agent, Resumable):
+            self._resuming = self._start_to_tell(self._agent.resume)
 
     def spawn(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """A task that is waited for by `close`."""
@@ -47,11 +53,11 @@ class Forwards:
             return await forward.carry_out(starts=starts)
         except BubbleError:  # nobody gets to read what the agent says now, whether or not it has noticed itself
             if forward.agent_task is not None:
-                self._start_to_tell(forward)
+                self._tell_of_end(forward)
             raise
         finally:
             if forward.has_fled:
-                self._start_to_tell(forward)
+                self._tell_of_end(forward)
             self._in_hand.discard(forward)
             self._told.discard(forward)
 
@@ -66,7 +72,7 @@ class Forwards:
             forward.hear(stored)
 
     async def agent_was_told(self) -> None:
-        """Returns when the agent has heard of every abort so far, or has not listened for five seconds."""
+        """Returns when the agent has heard of the beginning and of every abort so far, or has not listened for five seconds."""
         if self._tellings:
             await asyncio.wait(self._tellings)
 
@@ -75,6 +81,8 @@ class Forwards:
         self.is_closed = True
         for forward in tuple(self._in_hand):
             self._abort(forward, reason)
+        if self._resuming is not None:  # it can be done as well at the next beginning
+            self._resuming.cancel()
         clock = asyncio.get_running_loop().time
         deadline = clock() + within
         while self._tasks and clock() < deadline:  # what ends may leave the agent to be told
@@ -89,21 +97,25 @@ class Forwards:
 
     def _abort(self, forward: Forward, reason: AbortReason) -> None:
         if forward.abort(reason):
-            self._start_to_tell(forward)
+            self._tell_of_end(forward)
 
-    def _start_to_tell(self, forward: Forward) -> None:
+    def _tell_of_end(self, forward: Forward) -> None:
         if isinstance(self._agent, Cancellable) and forward not in self._told:
             self._told.add(forward)
-            telling = self.spawn(self._tell(self._agent))
-            self._tellings.add(telling)
-            telling.add_done_callback(self._tellings.discard)
+            self._start_to_tell(self._agent.cancel)
 
-    async def _tell(self, agent: Cancellable) -> None:
+    def _start_to_tell(self, call: Callable[[str, Session], Awaitable[None]]) -> asyncio.Task[None]:
+        telling = self.spawn(self._tell(call))
+        self._tellings.add(telling)
+        telling.add_done_callback(self._tellings.discard)
+        return telling
+
+    async def _tell(self, call: Callable[[str, Session], Awaitable[None]]) -> None:
         try:
-            async with asyncio.timeout(_CANCEL_SECONDS):
-                await agent.cancel(self._session.thread_id, self._session)
+            async with asyncio.timeout(_TELLING_SECONDS):
+                await call(self._session.thread_id, self._session)
         except Exception:  # whatever an agent fails with here changes nothing for the thread
-            _logger.warning("The agent was not told of the end on thread %s.", self._session.thread_id, exc_info=True)
+            _logger.warning("The agent was not told what becomes of thread %s.", self._session.thread_id, exc_info=True)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         self._tasks.discard(task)

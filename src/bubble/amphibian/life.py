@@ -117,6 +117,7 @@ class Life:
             max_bot_turns=services.max_bot_turns,
             failed=self.failed,
         )
+        self.relay.begin()
         return self.relay
 
     async def _follow(self, relay: ThreadRelay, *, from_seq: int) -> None:

@@ -143,6 +143,10 @@ class ThreadRelay:
             **self._counts, waiting=len(self._pending.finished) + len(self._pending.torn), open=len(self._pending.open)
         )
 
+    def begin(self) -> None:
+        """Lets the agent look after what it keeps about the thread. Call it once, before any event."""
+        self._forwards.resume()
+
     # --- the first loop ---------------------------------------------------------------------------------------------------------
 
     def handle_event(self, stored: SequencedEvent) -> None:

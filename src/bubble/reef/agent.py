@@ -4,6 +4,11 @@
 once the agent has named it, a task. Three things outlive it: the thread is the `contextId` of all of them; a task that waits for somebody
 is kept in the thread's session, so that the next message continues it; and a task whose conversation was cut off is cancelled at the agent.
 
+So that the last of these holds after `kill -9`, too, a task is in the session from the moment when it is first heard of, as one at work; a
+task that is continued, from before the message is sent. What finds such a pointer while nothing is under way (`resume` at the latest) asks
+the agent about the task: one that waits is continued by the next message, any other is cancelled and forgotten, and the question is asked
+anew. A task belongs to one thread as long as that thread works on it or keeps it; an agent that names it on another one is not heard there.
+
 A stream that ends too early is taken up again once, by its task. What cannot be had that way is told to the people: failures are raised as
 `AgentFailure`, and the runtime ends the run with them.
 """
@@ -12,18 +17,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import aclosing, suppress
+from dataclasses import replace
 
 from bubble.amphibian import Reply, Session, ToolResult, Turn
-from bubble.protocol.errors import BubbleError, PayloadTooLarge
+from bubble.protocol.errors import BubbleError, PayloadTooLarge, Unavailable
 from bubble.reef.client import A2AClient
+from bubble.reef.conversations import Conversation, Conversations
 from bubble.reef.events import WAITING, AgentEvent, Part, TextPart
-from bubble.reef.failures import AgentFailure, Broken, Refused, Silent
+from bubble.reef.failures import AgentFailure, Broken, Misdirected, Refused, Silent
 from bubble.reef.files import file_part
-from bubble.reef.hearing import Hearing
 from bubble.reef.messages import OutgoingMessage, function_response
 from bubble.reef.pointers import TaskPointer
 from bubble.reef.sayings import Event, Failure, Saying, say
@@ -34,16 +38,8 @@ __all__ = ["ReefAgent"]
 _logger = logging.getLogger("bubble.reef")
 
 _LEAVING_SECONDS = 0.3
+_ASKING_SECONDS = 1.5
 _GAP = "The connection to the agent was lost and taken up again. A piece of what it said may be missing."
-
-
-@dataclass(eq=False, slots=True)
-class _Conversation:
-    reply: Reply
-    translator: Translator
-    task: asyncio.Task[object] | None
-    hearing: Hearing
-    is_cancelled: bool = False
 
 
 class ReefAgent:
@@ -51,8 +47,7 @@ class ReefAgent:
 
     def __init__(self, client: A2AClient) -> None:
         self._client = client
-        self._conversations: defaultdict[str, list[_Conversation]] = defaultdict(list)
-        self._abandoned: defaultdict[str, set[str]] = defaultdict(set)
+        self._conversations = Conversations()
 
     async def close(self) -> None:
         """Closes the connections to the agent."""
@@ -67,21 +62,20 @@ class ReefAgent:
             if turn.files:
                 await reply.fail("None of these files can be sent to the agent.")
             return
-        pointer = TaskPointer.of(reply.session)
+        pointer = await self._pointer_to_continue(turn.thread_id, reply.session)
         message = OutgoingMessage(parts=parts, context_id=turn.thread_id, task_id=pointer.task_id)
         try:
             await self._converse(message, reply, pointer)
         except (Refused, Broken) as failure:
-            if pointer.task_id is None or not await self._is_over(pointer.task_id, failure):
+            if pointer.task_id is None or not await self._may_be_over(pointer.task_id, failure):
                 raise
             # The agent was restarted, or finished the task behind our back. The words still want an answer.
             _logger.info("Task %s is not continued: %s", pointer.task_id, failure.message)
-            await self._forget(reply.session, pointer.task_id)
-            await self._converse(OutgoingMessage(parts=parts, context_id=turn.thread_id), reply, TaskPointer())
+            await self._ask_anew(replace(message, task_id=None), reply, pointer)
 
     async def tool_result(self, result: ToolResult, reply: Reply) -> None:
         """Sends somebody's result as the answer to the agent's function call, to the task that made it. Without one it is dropped."""
-        pointer = self._pointer_of(result.thread_id, reply.session)
+        pointer = await self._pointer_to_continue(result.thread_id, reply.session)
         if pointer.task_id is None:
             _logger.warning("The result of %s is dropped: its thread has no task that waits.", result.tool_call_id)
             return
@@ -92,30 +86,39 @@ class ReefAgent:
 
     async def cancel(self, thread_id: str, session: Session) -> None:
         """Cancels, at the agent, the tasks of those conversations on the thread that were cut off."""
-        cut_off = self._cut_off(thread_id)
+        cut_off = self._conversations.take_cut_off(thread_id)
+        pointer = TaskPointer.of(session)
+        task_id = pointer.task_id if pointer.is_at_work else None
+        if task_id is not None and self._conversations.about(thread_id, task_id) is None:
+            cut_off.add(task_id)
         for task_id in cut_off:
             await self._forget(session, task_id)
         await asyncio.gather(*(self._client.cancel_task(task_id) for task_id in cut_off))
+
+    async def resume(self, thread_id: str, session: Session) -> None:
+        """Takes up the task that the session holds, and ends one whose turn was cut off by the end of the process."""
+        await self._pointer_to_continue(thread_id, session)
 
     # --- one conversation -------------------------------------------------------------------------------------------------------
 
     async def _converse(self, message: OutgoingMessage, reply: Reply, pointer: TaskPointer) -> None:
         translator = Translator(continues=message.task_id, known_artifacts=pointer.artifacts)
-        with self._conversation(message.context_id, reply, translator) as conversation:
+        with self._conversations.hold(reply, translator) as conversation:
             try:
+                if message.task_id is not None:
+                    await self._note(pointer.at_work(), reply.session)
                 await self._hear_out(message, conversation)
             except asyncio.CancelledError:
                 await self._leave(conversation)
                 raise
-            except (Broken, Silent, Refused) as failure:
+            except AgentFailure as failure:
                 await self._say(translator.finalize(), reply)
-                if isinstance(failure, Silent) or failure.begun:
-                    await self._forget(reply.session, translator.task_id)
+                await self._settle_after(failure, conversation, pointer)
                 raise
-        await self._say(translator.finalize(), reply)
-        await self._conclude(translator, reply)
+            await self._say(translator.finalize(), reply)
+            await self._conclude(translator, reply)
 
-    async def _hear_out(self, message: OutgoingMessage, conversation: _Conversation) -> None:
+    async def _hear_out(self, message: OutgoingMessage, conversation: Conversation) -> None:
         lost: AgentFailure = Broken("The agent ended the stream before its reply was complete.")
         try:
             await self._hear(self._events_for(message, conversation), conversation)
@@ -125,18 +128,20 @@ class ReefAgent:
         if not conversation.translator.is_complete:
             await self._take_up_again(conversation, lost)
 
-    def _events_for(self, message: OutgoingMessage, conversation: _Conversation) -> AsyncGenerator[AgentEvent, None]:
+    def _events_for(self, message: OutgoingMessage, conversation: Conversation) -> AsyncGenerator[AgentEvent, None]:
         events = self._client.send_streaming(message)
-        for older in self._conversations[message.context_id]:
-            if older is not conversation and older.translator.task_id == message.task_id is not None:
+        if message.task_id is not None:
+            older = self._conversations.about(message.context_id, message.task_id, beside=conversation)
+            if older is not None:
                 return older.hearing.left_of(events)
         return events
 
     async def _hear(
-        self, events: AsyncGenerator[AgentEvent, None], conversation: _Conversation, *, after_gap: bool = False
+        self, events: AsyncGenerator[AgentEvent, None], conversation: Conversation, *, after_gap: bool = False
     ) -> None:
         async with aclosing(events):
             async for event in events:
+                self._claim(event, conversation)
                 if conversation.hearing.is_again(event):
                     after_gap = False
                     continue
@@ -144,11 +149,13 @@ class ReefAgent:
                     await self._say([Event(name="rejoined", data={"message": _GAP})], conversation.reply)
                 after_gap = False
                 conversation.hearing.note(event)
-                await self._say(conversation.translator.translate(event), conversation.reply)
+                sayings = conversation.translator.translate(event)
+                await self._note_work(conversation)
+                await self._say(sayings, conversation.reply)
                 if conversation.translator.is_complete:
                     return
 
-    async def _take_up_again(self, conversation: _Conversation, lost: AgentFailure) -> None:
+    async def _take_up_again(self, conversation: Conversation, lost: AgentFailure) -> None:
         translator = conversation.translator
         if translator.task_id is None or not conversation.hearing:
             raise lost
@@ -163,31 +170,41 @@ class ReefAgent:
         if not translator.is_complete:
             raise lost
 
-    async def _ask_what_became_of(self, task_id: str, conversation: _Conversation) -> None:
+    async def _ask_what_became_of(self, task_id: str, conversation: Conversation) -> None:
         # It may have finished meanwhile, and can say with what.
         try:
             event = await self._client.get_task(task_id)
         except AgentFailure:
             return
         if event is not None and (event.ends_the_task or event.state in WAITING):
+            self._claim(event, conversation)
             await self._say(conversation.translator.translate(event), conversation.reply)
 
-    async def _is_over(self, task_id: str, failure: Refused | Broken) -> bool:
-        """Whether the message was not taken because its task takes none any more."""
-        if isinstance(failure, Refused):
-            return failure.is_about_the_message
+    async def _ask_anew(self, message: OutgoingMessage, reply: Reply, pointer: TaskPointer) -> None:
+        await self._forget(reply.session, pointer.task_id)
+        try:
+            await self._converse(message, reply, TaskPointer())
+        except Refused as refused:
+            if refused.about == "message" and not refused.begun:  # so it was not because of the task
+                await pointer.waiting().keep_in(reply.session)
+            raise
+
+    async def _may_be_over(self, task_id: str, failure: Refused | Broken) -> bool:
+        """Whether the message was not taken because its task takes none any more: what the agent itself says, not a proxy's page."""
         if failure.begun:
             return False
+        if isinstance(failure, Refused):
+            return failure.about is not None
         # The official 0.3 server over HTTP+JSON breaks the stream off where others say what is wrong.
         try:
             event = await self._client.get_task(task_id)
         except Refused as refused:
-            return refused.is_about_the_message
+            return refused.about == "task"
         except AgentFailure:
             return False
         return event is not None and event.ends_the_task
 
-    async def _leave(self, conversation: _Conversation) -> None:
+    async def _leave(self, conversation: Conversation) -> None:
         # Only what is tidy; the runtime ends the run in any case, and waits for nobody.
         with suppress(TimeoutError, BubbleError):
             async with asyncio.timeout(_LEAVING_SECONDS):
@@ -201,6 +218,14 @@ class ReefAgent:
         if translator.outcome is not None:
             reply.conclude(translator.outcome)
 
+    async def _settle_after(self, failure: AgentFailure, conversation: Conversation, pointer: TaskPointer) -> None:
+        """What becomes of the pointer: a task of which something was heard is lost, one that was not reached goes on waiting."""
+        reply, continued = conversation.reply, pointer.task_id
+        if isinstance(failure, Silent) or failure.begun or conversation.hearing:
+            await self._forget(reply.session, conversation.task_id)
+        elif continued and self._conversations.about(reply.thread_id, continued, beside=conversation) is None:
+            await pointer.waiting().keep_in(reply.session)
+
     async def _say(self, sayings: Sequence[Saying], reply: Reply) -> None:
         for saying in sayings:
             try:
@@ -210,43 +235,70 @@ class ReefAgent:
 
     # --- tasks ------------------------------------------------------------------------------------------------------------------
 
-    @contextmanager
-    def _conversation(self, thread_id: str, reply: Reply, translator: Translator) -> Iterator[_Conversation]:
-        conversation = _Conversation(reply, translator, asyncio.current_task(), Hearing())
-        among = self._conversations[thread_id]
-        among.append(conversation)
-        try:
-            yield conversation
-        except asyncio.CancelledError:
-            if not conversation.is_cancelled and translator.task_id is not None:
-                self._abandoned[thread_id].add(translator.task_id)
-            raise
-        finally:
-            conversation.hearing.end()
-            among.remove(conversation)
-            if not among:
-                self._conversations.pop(thread_id, None)
-
-    def _cut_off(self, thread_id: str) -> set[str]:
-        cut_off = self._abandoned.pop(thread_id, set())
-        for conversation in self._conversations.get(thread_id, ()):
-            task_id = conversation.translator.task_id
-            if task_id is not None and conversation.task is not None and conversation.task.cancelling():
-                conversation.is_cancelled = True
-                cut_off.add(task_id)
-        return cut_off
-
-    def _pointer_of(self, thread_id: str, session: Session) -> TaskPointer:
-        # A task at work may take the answer as well as one that waits.
-        for conversation in reversed(self._conversations.get(thread_id, ())):
-            translator = conversation.translator
-            if translator.task_id is not None:
-                return TaskPointer(task_id=translator.task_id, artifacts=translator.artifacts)
+    async def _pointer_to_continue(self, thread_id: str, session: Session) -> TaskPointer:
+        """The task that takes the thread's next message: one at work may, as well as one that waits."""
+        if (latest := self._conversations.latest(thread_id)) is not None:
+            return TaskPointer(task_id=latest.task_id, artifacts=latest.translator.artifacts)
+        pointer = TaskPointer.of(session)
+        if pointer.task_id is None:
+            return pointer
+        if not self._conversations.claim(thread_id, pointer.task_id):
+            _logger.warning(
+                "Task %s is not continued on thread %s: it is another thread's.", pointer.task_id, thread_id
+            )
+            await TaskPointer().keep_in(session)
+        elif pointer.is_at_work:
+            await self._end_cut_off(pointer, pointer.task_id, session)
         return TaskPointer.of(session)
+
+    async def _end_cut_off(self, pointer: TaskPointer, task_id: str, session: Session) -> None:
+        """Ends a task whose turn was cut off, unless it waits by now."""
+        event = await self._task_as_it_is(task_id)
+        if event is not None and event.state in WAITING:
+            await pointer.waiting().keep_in(session)
+            return
+        if event is None or not event.ends_the_task:
+            _logger.info("Task %s is cancelled: its turn was cut off.", task_id)
+            await self._client.cancel_task(task_id)
+        await self._forget(session, task_id)
+
+    async def _task_as_it_is(self, task_id: str) -> AgentEvent | None:
+        try:
+            async with asyncio.timeout(_ASKING_SECONDS):
+                return await self._client.get_task(task_id)
+        except (AgentFailure, TimeoutError):
+            return None
+
+    def _claim(self, event: AgentEvent, conversation: Conversation) -> None:
+        """Makes the event's task the thread's own. Raises `Misdirected` where it is another one's."""
+        thread_id = conversation.reply.thread_id
+        if event.task_id is None:
+            return
+        if not self._conversations.claim(thread_id, event.task_id):
+            _logger.warning(
+                "On thread %s the agent names task %s, which is another thread's.", thread_id, event.task_id
+            )
+            raise Misdirected("The agent answered with a task that belongs to another conversation. That is not shown.")
+        conversation.tasks.add(event.task_id)
+
+    async def _note_work(self, conversation: Conversation) -> None:
+        """Keeps the task in the session as soon as it is known, for a start after `kill -9`."""
+        translator, session = conversation.translator, conversation.reply.session
+        kept = TaskPointer.of(session)
+        if translator.task_id is None or translator.is_complete or kept.task_id == translator.task_id:
+            return
+        await self._note(TaskPointer(task_id=translator.task_id, is_at_work=True), session)
+
+    async def _note(self, pointer: TaskPointer, session: Session) -> None:
+        try:
+            await pointer.keep_in(session)
+        except Unavailable as failure:  # the turn does not depend on it
+            _logger.warning("The task of thread %s is not kept: %s", session.thread_id, failure.message)
 
     async def _forget(self, session: Session, task_id: str | None) -> None:
         if task_id is not None and TaskPointer.of(session).task_id == task_id:
             await TaskPointer().keep_in(session)
+            self._conversations.release(session.thread_id, task_id)
 
 
 def _parts(turn: Turn) -> tuple[Part, ...]:

@@ -90,6 +90,8 @@ def _told(body: bytes, status: int, dialect: Dialect | None) -> AgentFailure:
         problem = None
     if dialect is not None and isinstance(problem, dict) and problem.get("error") is not None:
         return error_of(problem["error"], status=status)
+    if dialect is not None and isinstance(problem, dict) and isinstance(problem.get("message"), str):
+        return error_of({"code": status, "message": problem["message"]}, status=status)  # 0.3 over HTTP+JSON
     detail = problem.get("detail") if isinstance(problem, dict) else None
     words = f": {quoted(detail)}" if isinstance(detail, str) else "."
     return Refused(f"The agent answered with HTTP {status}{words}", status=status)

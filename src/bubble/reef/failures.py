@@ -6,6 +6,7 @@
         ├── Unreachable      nobody took the request
         │   └── Busy         the agent asked to come back later
         ├── Refused          the agent answered with an error
+        ├── Misdirected      the agent answered with what is another thread's
         ├── Broken           the stream ended in the middle, or is no A2A stream
         └── Silent           not a byte for as long as the idle limit
 
@@ -15,10 +16,12 @@ itself is quoted, shortened.
 
 from __future__ import annotations
 
+from typing import Literal
+
 from bubble.protocol.errors import Unavailable
 from bubble.reef.discretion import without_secrets
 
-__all__ = ["AgentFailure", "Broken", "Busy", "CardRefused", "Refused", "Silent", "Unreachable"]
+__all__ = ["AgentFailure", "Broken", "Busy", "CardRefused", "Misdirected", "Refused", "Silent", "Unreachable"]
 
 
 class AgentFailure(Unavailable):
@@ -47,20 +50,28 @@ class Busy(Unreachable):
 
 
 class Refused(AgentFailure):
-    """The agent's error answer.
+    """The agent's error answer, or that of somebody in front of it.
 
-    `status` is that of HTTP, `rpc_code` that of JSON-RPC where there is one.
+    `status` is that of HTTP, `rpc_code` that of JSON-RPC where there is one. `about` is what is wrong, where the agent itself says it: the
+    `task`, which is unknown or takes no more messages, or the `message`, perhaps because of its task.
     """
 
-    def __init__(self, message: str, *, status: int | None = None, rpc_code: int | None = None) -> None:
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        rpc_code: int | None = None,
+        about: Literal["task", "message"] | None = None,
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.rpc_code = rpc_code
+        self.about = about
 
-    @property
-    def is_about_the_message(self) -> bool:
-        """Whether it refuses what was said, where 401, 403, 429 and 5xx refuse whoever says it or whenever it is said."""
-        return not self.begun and self.status not in {401, 403, 408, 429} and (self.status or 400) < 500
+
+class Misdirected(AgentFailure):
+    """The agent answered with a task that belongs to another thread."""
 
 
 class Broken(AgentFailure):

@@ -8,7 +8,7 @@ is left out rather than taken for a mistake, so that an agent of tomorrow can st
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Final, TypeAlias
+from typing import Final, Literal, TypeAlias
 
 from bubble.protocol.jsontext import JSONValue
 from bubble.reef.discretion import quoted
@@ -45,6 +45,11 @@ _STATES: Final[Mapping[str, TaskState]] = {
     "cancelled": "canceled",
     "rejected": "rejected",
 }
+_NOT_FOUND: Final = 404
+#: The codes (JSON-RPC) and reasons (HTTP+JSON) of TaskNotFoundError and UnsupportedOperationError, which is that of a task that is over.
+_ABOUT_THE_TASK: Final[frozenset[JSONValue]] = frozenset({-32001, -32004, "TASK_NOT_FOUND", "UNSUPPORTED_OPERATION"})
+#: Invalid request, invalid params: what servers of 0.3 say of a task that is over.
+_ABOUT_THE_MESSAGE: Final = frozenset({-32600, -32602})
 _STATE_PREFIX: Final = "TASK_STATE_"
 _USER: Final = frozenset({"user", "ROLE_USER"})
 
@@ -74,7 +79,7 @@ def by_wrapper(members: Members) -> AgentEvent | None:
 def error_of(error: JSONValue, *, status: int | None = None) -> Refused:
     """The error object of either binding, with the sentence in it that says most."""
     if not isinstance(error, dict):
-        return Refused("The agent answered with an error.", status=status)
+        return Refused("The agent answered with an error.", status=status, about=_about_by_status(status))
     code = error.get("code")
     message = error.get("message")
     words = quoted(message) if isinstance(message, str) and message.strip() else "it did not say why"
@@ -84,7 +89,25 @@ def error_of(error: JSONValue, *, status: int | None = None) -> Refused:
         f"The agent answered with an error: {words}",
         status=status,
         rpc_code=code if isinstance(code, int) and code < 0 else None,
+        about=_about(error, status),
     )
+
+
+def _about(error: Members, status: int | None) -> Literal["task", "message"] | None:
+    code, message = error.get("code"), error.get("message")
+    said = [code, *(detail.get("reason") for detail in _objects(error.get("details")))]
+    if any(isinstance(name, int | str) and name in _ABOUT_THE_TASK for name in said):
+        return "task"
+    if code == _NOT_FOUND and isinstance(message, str) and "task" in message.lower():  # and no reason beside it: 0.3
+        return "task"
+    if isinstance(code, int) and code < 0:
+        return "message" if code in _ABOUT_THE_MESSAGE else None
+    return _about_by_status(status)
+
+
+def _about_by_status(status: int | None) -> Literal["message"] | None:
+    # 401, 403, 408 and 429 refuse whoever says it or whenever it is said, and 404 without more the place where it is said.
+    return "message" if status is None or (400 <= status < 500 and status not in {401, 403, 404, 408, 429}) else None
 
 
 def _detail(data: JSONValue) -> str:
