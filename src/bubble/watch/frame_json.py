@@ -1,12 +1,15 @@
 """Frames as JSON: an object with one member, as protobuf writes it (see `wire`).
 
-A frame of a later version, whose member is not known here, says nothing; so does an empty one.
+A frame of a later version, whose member is not known here, says nothing; so does an empty one. What the known ones have in them is the
+table at the end: the names on the wire, and what must be there.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from dataclasses import replace
+from typing import Any, Final, TypeAlias, TypeVar
 
 from bubble.watch.errors import WatchError
 from bubble.watch.frames import (
@@ -22,6 +25,7 @@ from bubble.watch.frames import (
     Delete,
     Entry,
     Heartbeat,
+    Object,
     PageTitleChanged,
     RosterChanged,
     Rows,
@@ -31,6 +35,13 @@ from bubble.watch.frames import (
 from bubble.watch.wire import MAX_GENERATION, Fields, parse_json
 
 __all__ = ["decode_frame", "parse_frame"]
+
+T = TypeVar("T")
+
+_UPPER: Final = re.compile("[A-Z]")
+
+#: Takes the member of that name out of a message.
+Taker: TypeAlias = Callable[[Fields, str], Any]
 
 
 def parse_frame(text: bytes) -> WatchFrame | None:
@@ -48,164 +59,103 @@ def decode_frame(value: object) -> WatchFrame | None:
     `WatchError` `protocol_error` for two things at once, and for a member that is not what it must be.
     """
     fields = Fields(value, "$")
-    known = [name for name in _READERS if fields.given(name) is not None]
+    known = [name for name in _FRAMES if fields.given(name) is not None]
     if len(known) > 1:
         raise WatchError("protocol_error", f"A frame says {' and '.join(known)} at once.")
-    return _READERS[known[0]](Fields(fields.given(known[0]), f"$.{known[0]}")) if known else None
+    return _FRAMES[known[0]](Fields(fields.given(known[0]), f"$.{known[0]}")) if known else None
 
 
-def _connected(fields: Fields) -> Connected:
-    return Connected(
-        stream_id=fields.text("streamId"),
-        server_time_ms=fields.uint("serverTimeMs"),
-        absolute_lifetime_ms=fields.uint("absoluteLifetimeMs"),
-    )
+def _reader(kind: Callable[..., T], /, **takers: Taker) -> Callable[[Fields], T]:
+    """Reads a message: each of its members goes into the attribute that is called like it, with underscores."""
+    members = [(_UPPER.sub(r"_\g<0>", name).lower(), name, take) for name, take in takers.items()]
+
+    def read(fields: Fields) -> T:
+        return kind(**{attribute: take(fields, name) for attribute, name, take in members})
+
+    return read
 
 
-def _heartbeat(fields: Fields) -> Heartbeat:
-    return Heartbeat(server_time_ms=fields.uint("serverTimeMs"))
+def _each(read: Callable[[Fields], T]) -> Callable[[Fields, str], tuple[T, ...]]:
+    return lambda fields, name: tuple(map(read, fields.messages(name)))
 
 
-def _rows(fields: Fields) -> Rows:
-    return Rows(
-        agent_id=fields.text("agentId"),
-        session_id=fields.text("sessionId"),
-        generation=fields.uint("generation", most=MAX_GENERATION),
-        replay=fields.flag("replay"),
-        entries=tuple(map(_entry, fields.messages("entries"))),
-        deletes=tuple(map(_delete, fields.messages("deletes"))),
-    )
-
-
-def _entry(fields: Fields) -> Entry:
-    return Entry(
-        seq=fields.uint("seq"),
-        updated_seq=fields.uint("updatedSeq"),
-        entry_kind=fields.text("entryKind"),
-        entry_id=fields.optional_text("entryId"),
-        body=fields.blob("body"),
-        blob_hash=fields.optional_text("blobHash"),
-        body_omitted=fields.flag("bodyOmitted"),
-    )
-
-
-def _delete(fields: Fields) -> Delete:
-    return Delete(
-        seq=fields.uint("seq"), updated_seq=fields.uint("updatedSeq"), entry_id=fields.optional_text("entryId")
-    )
-
-
-def _cleared(fields: Fields) -> Cleared:
-    return Cleared(
-        agent_id=fields.text("agentId"),
-        session_id=fields.text("sessionId"),
-        new_generation=fields.uint("newGeneration", most=MAX_GENERATION),
-    )
-
-
-def _cursor_too_old(fields: Fields) -> CursorTooOld:
-    return CursorTooOld(
-        agent_id=fields.text("agentId"),
-        session_id=fields.text("sessionId"),
-        generation=fields.uint("generation", most=MAX_GENERATION),
-    )
-
-
-def _turn_failed(fields: Fields) -> TurnFailed:
-    return TurnFailed(
-        agent_id=fields.text("agentId"),
-        session_id=fields.text("sessionId"),
-        turn_id=fields.text("turnId"),
-        code=fields.word("code"),
-        summary=fields.text("summary"),
-        failed_at_ms=fields.uint("failedAtMs"),
-    )
-
-
-def _agent_state_changed(fields: Fields) -> AgentStateChanged:
-    return AgentStateChanged(
-        agent_id=fields.text("agentId"),
-        families=fields.words("families"),
-        changed_at_ms=fields.uint("changedAtMs"),
-    )
-
-
-def _roster_changed(fields: Fields) -> RosterChanged:
-    return RosterChanged(
-        agent_id=fields.text("agentId"),
-        kind=fields.word("kind"),
-        agent=fields.members("agent"),
-        changed_fields=fields.texts("changedFields"),
-        changed_at_ms=fields.uint("changedAtMs"),
-    )
-
-
-def _agent_state(fields: Fields) -> AgentState:
-    return AgentState(
-        snapshot=fields.flag("snapshot"),
-        live=tuple(each.all() for each in fields.messages("live")),
-        client=tuple(each.all() for each in fields.messages("client")),
-    )
-
-
-def _computer_actions(fields: Fields) -> ComputerActions:
-    return ComputerActions(actions=tuple(map(_computer_action, fields.messages("actions"))))
-
-
-def _computer_action(fields: Fields) -> ComputerAction:
-    return ComputerAction(
-        agent_id=fields.text("agentId"),
-        type=fields.word("type"),
-        x=fields.number("x"),
-        y=fields.number("y"),
-        button=fields.word("button"),
-        count=fields.uint("count"),
-        at_ms=fields.uint("atMs"),
-    )
+def _generation(fields: Fields, name: str) -> int:
+    return fields.uint(name, most=MAX_GENERATION)
 
 
 def _box_state(fields: Fields) -> BoxState:
+    # Each pin stands in the state or beside it.
     state = fields.members("state")
-    places = [Fields({} if state is None else state, f"{fields.path}.state"), fields]
-
-    def text(name: str) -> str | None:
-        return next((found for place in places if (found := place.optional_text(name)) is not None), None)
-
-    def flag(name: str) -> bool | None:
-        return next((found for place in places if (found := place.optional_flag(name)) is not None), None)
-
-    pins = BoxPins(
-        image_tag=text("imageTag"),
-        static_snapshot_path=text("staticSnapshotPath"),
-        image_git_sha=text("imageGitSha"),
-        static_snapshot_matches_pin=flag("staticSnapshotMatchesPin"),
-        static_snapshot_pin=text("staticSnapshotPin"),
-    )
-    return BoxState(snapshot=fields.flag("snapshot"), state=state, pins=pins)
+    inside, beside = _PINS(Fields(state or {}, f"{fields.path}.state")), _PINS(fields)
+    own = {name: value for name in BoxPins.__slots__ if (value := getattr(inside, name)) is not None}
+    return BoxState(snapshot=fields.flag("snapshot"), state=state, pins=replace(beside, **own))
 
 
-def _page_title_changed(fields: Fields) -> PageTitleChanged:
-    return PageTitleChanged(
-        store_id=fields.text("storeId"),
-        canvas_id=fields.optional_text("canvasId"),
-        document_id=fields.optional_text("documentId"),
-        title=fields.text("title"),
-        changed_at_ms=fields.uint("changedAtMs"),
-        content_changed=fields.flag("contentChanged"),
-    )
+_text, _uint, _flag, _word = Fields.text, Fields.uint, Fields.flag, Fields.word
+_maybe_text, _maybe_flag = Fields.optional_text, Fields.optional_flag
+_objects: Final[Callable[[Fields, str], tuple[Object, ...]]] = _each(Fields.all)
 
+_PINS: Final = _reader(
+    BoxPins,
+    imageTag=_maybe_text,
+    staticSnapshotPath=_maybe_text,
+    imageGitSha=_maybe_text,
+    staticSnapshotMatchesPin=_maybe_flag,
+    staticSnapshotPin=_maybe_text,
+)
+_ENTRY: Final = _reader(
+    Entry,
+    seq=_uint,
+    updatedSeq=_uint,
+    entryKind=_text,
+    entryId=_maybe_text,
+    body=Fields.blob,
+    blobHash=_maybe_text,
+    bodyOmitted=_flag,
+)
+_DELETE: Final = _reader(Delete, seq=_uint, updatedSeq=_uint, entryId=_maybe_text)
+_ACTION: Final = _reader(
+    ComputerAction,
+    agentId=_text,
+    type=_word,
+    x=Fields.number,
+    y=Fields.number,
+    button=_word,
+    count=_uint,
+    atMs=_uint,
+)
 
-_READERS: Final[Mapping[str, Callable[[Fields], WatchFrame]]] = {
-    "connected": _connected,
-    "heartbeat": _heartbeat,
-    "rows": _rows,
-    "cleared": _cleared,
-    "cursorTooOld": _cursor_too_old,
-    "turnFailed": _turn_failed,
-    "agentStateChanged": _agent_state_changed,
-    "rosterChanged": _roster_changed,
-    "agentState": _agent_state,
-    "computerActions": _computer_actions,
+_FRAMES: Final[Mapping[str, Callable[[Fields], WatchFrame]]] = {
+    "connected": _reader(Connected, streamId=_text, serverTimeMs=_uint, absoluteLifetimeMs=_uint),
+    "heartbeat": _reader(Heartbeat, serverTimeMs=_uint),
+    "rows": _reader(
+        Rows,
+        agentId=_text,
+        sessionId=_text,
+        generation=_generation,
+        replay=_flag,
+        entries=_each(_ENTRY),
+        deletes=_each(_DELETE),
+    ),
+    "cleared": _reader(Cleared, agentId=_text, sessionId=_text, newGeneration=_generation),
+    "cursorTooOld": _reader(CursorTooOld, agentId=_text, sessionId=_text, generation=_generation),
+    "turnFailed": _reader(
+        TurnFailed, agentId=_text, sessionId=_text, turnId=_text, code=_word, summary=_text, failedAtMs=_uint
+    ),
+    "agentStateChanged": _reader(AgentStateChanged, agentId=_text, families=Fields.words, changedAtMs=_uint),
+    "rosterChanged": _reader(
+        RosterChanged, agentId=_text, kind=_word, agent=Fields.members, changedFields=Fields.texts, changedAtMs=_uint
+    ),
+    "agentState": _reader(AgentState, snapshot=_flag, live=_objects, client=_objects),
+    "computerActions": _reader(ComputerActions, actions=_each(_ACTION)),
     "boxState": _box_state,
-    "pageTitleChanged": _page_title_changed,
+    "pageTitleChanged": _reader(
+        PageTitleChanged,
+        storeId=_text,
+        canvasId=_maybe_text,
+        documentId=_maybe_text,
+        title=_text,
+        changedAtMs=_uint,
+        contentChanged=_flag,
+    ),
 }
