@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
+from bubble.reef import answers
 from bubble.reef.agent import ReefAgent
 from bubble.reef.jsondata import MOST_LEVELS
 from tests.reef.raw_agent import Answer, Asked, event_stream, json_answer, raw_agent
@@ -82,6 +83,17 @@ async def test_a_long_number_loses_no_digit(asked_of: AskedOf, digits: str) -> N
     assert isinstance(shown, dict)
     assert str(shown["n"]) == digits
     assert held.errors == []
+
+
+async def test_what_comes_before_an_event_without_an_end_is_said_though_it_comes_in_the_same_piece(
+    asked_of: AskedOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answers, "_MOST", 1_000)
+    piece = f"data: {data('{}')}\n\ndata: {'x' * 2_000}".encode()
+    held = await asked_of(Answer(headers={"Content-Type": "text/event-stream"}, pieces=[piece]))
+    assert held.text == "beforeafter"
+    assert held.errors == ["The agent sent an event of more than 1000 bytes."]
+    assert held.outcomes == ["failed"]
 
 
 async def test_a_failure_of_many_words_keeps_its_beginning(asked_of: AskedOf) -> None:

@@ -52,12 +52,11 @@ async def _payloads(response: httpx2.Response) -> AsyncIterator[JSONValue]:
     decoder = SseDecoder(max_bytes=_MOST)
     async for chunk in response.aiter_bytes():
         try:
-            events = decoder.feed(chunk)
+            for event in decoder.decode(chunk):
+                if event.data.strip():
+                    yield _json(event.data)
         except SseOverflow:
             raise Broken(f"The agent sent an event of more than {_MOST} bytes.") from None
-        for event in events:
-            if event.data.strip():
-                yield _json(event.data)
 
 
 async def object_of(response: httpx2.Response) -> JSONValue:
