@@ -94,6 +94,27 @@ async def test_all_viewers_of_a_thread_share_one_assembler_and_one_encoding(
     assert gallery.hub.statistics().tails == 1
 
 
+async def test_viewers_of_long_messages_share_a_page_too(
+    store: MemoryStore, gallery: Gallery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of which a few messages are all that fits: whoever comes gets those, and nobody reads the thread for itself."""
+    monkeypatch.setattr(paging, "PAGE_BYTES", 6_000)
+    monkeypatch.setattr(paging, "LOOK_BACK", 16)
+    for number in range(40):
+        of_run = {"principalId": OWNER, "runId": f"long{number}"}
+        text = {"type": "file", "url": f"data:,{'x' * 1_000}", "mediaType": "text/plain"}
+        file = {"type": "message_part", "version": "ai-sdk-v6", "part": text, **of_run}
+        await store.append_many(THREAD, [encoded({"type": "run_started", **of_run}), encoded(file)])
+    folded = 0
+    for _ in range(5):
+        viewer = gallery.viewer()
+        await viewer.look()
+        await viewer.sees("long39")
+        assert list(viewer.shown) == ["long36", "long37", "long38", "long39"]
+        folded = folded or gallery.followings.statistics().folded
+    assert gallery.followings.statistics().folded == folded
+
+
 async def test_each_grouping_is_followed_once(gallery: Gallery) -> None:
     for grouping in ("speaker", "run", "speaker", "run"):
         viewer = gallery.viewer(grouping=grouping)

@@ -13,7 +13,7 @@ from typing import Final
 from bubble.assembler import BubbleMessage, MessageChanges
 from bubble.server.messages.forms import Form, Format
 from bubble.server.messages.growing import Growing
-from bubble.server.messages.paging import newest
+from bubble.server.messages.paging import fitting, newest
 from bubble.server.messages.portion import first_seq, last_seq
 from bubble.server.messages.records import Change, Paged, Slice, cut_slice
 
@@ -58,12 +58,13 @@ class Board:
         return self._forms.setdefault(format, Form(format))
 
     def page(self, limit: int, format: Format = "json") -> Paged | None:
-        """The newest `limit` messages, or all; None if they are not all here."""
+        """The newest `limit` messages, or all, or as many as fit on a page; None if they are not all here."""
         if (format, limit) not in self._pages:
             whole = [message for message in self._messages if first_seq(message) >= self._first]
-            if len(whole) < limit and self._first > 1:
+            page = fitting(newest(whole, limit))
+            if len(page) == len(whole) < limit and self._first > 1:
                 return None
-            self._pages[format, limit] = Paged(newest(whole, limit), head=self.head, form=self.form(format))
+            self._pages[format, limit] = Paged(page, head=self.head, form=self.form(format))
         return self._pages[format, limit]
 
     def after(self, position: int, format: Format = "json") -> Slice | None:

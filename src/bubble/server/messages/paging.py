@@ -19,7 +19,7 @@ from bubble.server.messages.glances import Glance, glance
 from bubble.server.messages.portion import Portion, View, first_seq, run_of
 from bubble.server.messages.reading import ThreadLog, Turns
 
-__all__ = ["Look", "Page", "newest", "read_lone", "read_page", "read_run", "write_page"]
+__all__ = ["Look", "Page", "fitting", "newest", "read_lone", "read_page", "read_run", "write_page"]
 
 #: How far back and how far beyond the page the first look goes, in events.
 LOOK_BACK: Final = 512
@@ -48,7 +48,7 @@ async def read_page(view: View, *, before: int, limit: int, head: int) -> Page:
     end = min(before, head + 1)
     look = Look(view, end=end, head=head)
     portion, found = await look.find(limit)
-    page = _fitting(newest(found, limit))
+    page = fitting(newest(found, limit))
     if not page:
         return Page([], None)
     run_ids = {run_id for message in page if (run_id := run_of(message)) is not None}
@@ -117,7 +117,7 @@ class Look:
             portion = await Portion.fold(self.view, first=self.first, last=self.last)
             shown = (await portion.snapshot()).messages
             found = [message for message in shown if portion.first <= first_seq(message) < self.end]
-            is_long = portion.first == 1 or len(found) >= limit or len(_fitting(found)) < len(found)
+            is_long = portion.first == 1 or len(found) >= limit or len(fitting(found)) < len(found)
             # Nobody speaks any more in a message that was not the last one.
             is_sealed = self.last == self.head or (bool(shown) and first_seq(shown[-1]) >= self.end)
             if is_long and is_sealed:
@@ -146,7 +146,7 @@ def newest(messages: Sequence[BubbleMessage], limit: int) -> Sequence[BubbleMess
     return messages[start:]
 
 
-def _fitting(messages: Sequence[BubbleMessage]) -> Sequence[BubbleMessage]:
+def fitting(messages: Sequence[BubbleMessage]) -> Sequence[BubbleMessage]:
     """The last messages that are no more than `PAGE_BYTES` together, or at least those that the same event opened."""
     size = 0
     for count, message in enumerate(reversed(messages)):
