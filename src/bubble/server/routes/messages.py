@@ -91,8 +91,8 @@ async def get_messages(call: Call, thread_id: str, query: ReadMessages) -> Messa
     streams=True,
 )
 async def stream_messages(call: Call, thread_id: str, query: FollowMessages) -> None:
-    """`subscription_opened` first; then a page of the newest messages as `message` events, each a whole `BubbleMessage`; then every message that
-    is new or has changed, as it is by then, and `message.removed` with the `id` of one that is gone; at the end `subscription_closed`.
+    """`subscription_opened` first; then a page of the newest messages as `message` events, each a whole `BubbleMessage`; then every message
+    that is new or has changed, as it is by then, and `message.removed` with the `id` of one that is gone; at the end `subscription_closed`.
 
     A message takes the place of an earlier one with the same `id`, and its `metadata.bubble.firstSeq` tells where it belongs. Of what an
     event caused only the last has an id, the event's seq. With `Last-Event-ID` the stream begins with what changed after that event
