@@ -22,8 +22,8 @@ from bubble.server.messages.reading import ThreadLog, Turns
 __all__ = ["Look", "Page", "fitting", "newest", "read_lone", "read_page", "read_run", "write_page"]
 
 #: How far back and how far beyond the page the first look goes, in events.
-LOOK_BACK: Final = 512
-LOOK_BEYOND: Final = 128
+LOOK_BACK: Final = 128
+LOOK_BEYOND: Final = 32
 #: A further look is at most so many times as long as the one before,
 _LONGER: Final = 64
 #: and takes no more bytes than this, as far as the one before can tell, unless it is only twice as long.
