@@ -255,7 +255,7 @@ async def test_a_clear_that_is_said_again_in_the_same_place_clears_again(
     assert (await settled(alice))["r"] == ("message", "new")
 
 
-@pytest.mark.requirement("WA-76")
+@pytest.mark.requirement("WA-76", "WA-93")
 async def test_what_was_said_before_a_clear_does_not_come_back_when_its_run_ends(
     alice: Person, bot: Person, thread: str
 ) -> None:
@@ -268,7 +268,7 @@ async def test_what_was_said_before_a_clear_does_not_come_back_when_its_run_ends
     assert await settled(alice) == {"r~1": ("message", "new")}
 
 
-@pytest.mark.requirement("WA-76")
+@pytest.mark.requirement("WA-76", "WA-93")
 async def test_what_was_open_at_a_clear_goes_on_after_it(alice: Person, bot: Person, thread: str) -> None:
     call: Json = {"type": "tool-input-available", "toolCallId": "c", "toolName": "look", "input": {"n": 1}}
     for run in ("r", "s"):
@@ -295,7 +295,7 @@ async def test_what_was_open_at_a_clear_goes_on_after_it(alice: Person, bot: Per
     }
 
 
-@pytest.mark.requirement("WA-76")
+@pytest.mark.requirement("WA-76", "WA-93")
 async def test_what_somebody_else_goes_on_saying_after_a_clear_is_shown(
     alice: Person, bot: Person, thread: str
 ) -> None:
@@ -309,7 +309,7 @@ async def test_what_somebody_else_goes_on_saying_after_a_clear_is_shown(
     assert (await settled(alice))["a"][1]["content"] == "after"
 
 
-@pytest.mark.requirement("WA-76", "WA-80")
+@pytest.mark.requirement("WA-76", "WA-93", "WA-80")
 async def test_after_a_clear_a_run_that_nobody_began_goes_on() -> None:
     async with a_world(run_integrity="off") as lenient:
         alice = await lenient.user("alice", role="admin")

@@ -129,7 +129,7 @@ def failed_turns(events: list[SseEvent]) -> set[str]:
     return {json.loads(event.data)["turnId"] for event in events if event.event == "turn.failed"}
 
 
-@pytest.mark.requirement("WA-69", "WA-76", "WA-77", "WA-80")
+@pytest.mark.requirement("WA-69", "WA-76", "WA-77", "WA-80", "WA-93")
 @settings(max_examples=100)
 @given(made=moves(most=80), seed=st.integers(0, 2**32), joins=st.lists(st.integers(0, 80), max_size=3))
 def test_every_way_of_watching_ends_with_the_same_page(made: list[Move], seed: int, joins: list[int]) -> None:

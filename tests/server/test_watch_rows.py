@@ -94,14 +94,14 @@ def _shown(body: Any) -> object:  # noqa: ANN401
     return body["message"]["content"] if "message" in body else body.get("content", body.get("part"))
 
 
-@pytest.mark.requirement("WA-76")
+@pytest.mark.requirement("WA-76", "WA-93")
 def test_after_a_clear_only_what_came_after_it_in_the_message_is_left() -> None:
     before = [TEXT, TOOL, named("session_cleared")]
     assert rows_after(before, *before) == []
     assert rows_after(before, *before, TEXT | {"text": "new"}, TOOL) == [("r", "new"), ("r~part-4", TOOL)]
 
 
-@pytest.mark.requirement("WA-76")
+@pytest.mark.requirement("WA-93")
 @pytest.mark.parametrize(
     ("then", "now", "rest"),
     [
@@ -120,12 +120,12 @@ def test_of_a_text_that_was_open_at_a_clear_the_rest_is_shown(then: str, now: st
     assert (entry_id, part) == ("r~part-0", reasoning | {"text": rest})
 
 
-@pytest.mark.requirement("WA-76")
+@pytest.mark.requirement("WA-93")
 def test_the_end_of_a_text_shows_nothing_of_it_after_a_clear() -> None:
     assert rows_after([TEXT | {"state": "streaming"}], TEXT) == []
 
 
-@pytest.mark.requirement("WA-76")
+@pytest.mark.requirement("WA-93")
 def test_a_call_that_was_open_at_a_clear_is_shown_whole_once_it_changes_and_where_it_was() -> None:
     done = TOOL | {"state": "output-available", "output": 2}
     assert rows_after([TEXT, TOOL], TEXT, TOOL) == []

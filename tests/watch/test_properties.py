@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bubble.protocol.sse import SseDecoder
-from bubble.watch import WatchCursor, WatchDecoder, encode_event
+from bubble.watch import WatchCursor, WatchDecoder, WatchError, encode_event, parse_frame
 from bubble.watch.events import WatchEvent
-from tests.watch.catalogue import BOT, SESSION, body, rows, said
+from tests.watch.catalogue import BOT, CATALOGUE, SESSION, body, rows, said
 
 Json = dict[str, Any]
 
@@ -153,6 +154,41 @@ def test_readers_that_split_lines_the_python_way_see_the_same_lines(text: str) -
     lines = record.decode().splitlines()
     assert [line.partition(":")[0] for line in lines] == ["event", "id", "data", ""]
     assert json.loads(lines[2].removeprefix("data: "))["text"] == json.loads(json.dumps(text))
+
+
+def _members(values: st.SearchStrategy[Any]) -> st.SearchStrategy[Json]:
+    return st.dictionaries(st.sampled_from(MEMBERS), values, max_size=6)
+
+
+#: Numbers of all kinds as texts, which stand in the JSON where a string has their name.
+DIGITS = ["0", "-0", "1.0", "22", "1e3", "1e400", "-1e400", "9" * 5_000, "18446744073709551615", "1.5", "1e-400", "-1"]
+MEMBERS = sorted(
+    {"sinceMs", "nobodyKnows"}
+    | {name for line in CATALOGUE for frame in line.frame.values() for name in frame}
+    | {"seq", "updatedSeq", "entryId", "body", "blobHash", "bodyOmitted", "type", "x", "count", "button", "atMs"}
+)
+SCALARS = st.sampled_from([None, True, "", BOT, SESSION, "e30=", "22", "\ud800"]) | st.sampled_from(DIGITS).map(
+    "#".__add__
+)
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner, max_size=3) | _members(inner), max_leaves=12)
+
+
+@pytest.mark.requirement("WA-51", "WA-52")
+@given(st.sampled_from([name for line in CATALOGUE for name in line.frame]), _members(VALUES))
+def test_whatever_a_frame_holds_it_is_refused_as_such_or_its_events_can_be_written(name: str, members: Json) -> None:
+    own = {"agentId": BOT, "sessionId": SESSION}
+    text = re.sub(r'"#([^"]*)"', r"\1", json.dumps({name: own | members}))
+    decoder = WatchDecoder(bot_id=BOT, session_id=SESSION)
+    try:
+        frame = parse_frame(text.encode())
+    except WatchError as refused:
+        if refused.code != "protocol_error":
+            raise
+        frame = None
+    for event in decoder.decode(frame) if frame is not None else ():
+        [told] = SseDecoder().feed(encode_event(event))
+        assert "Infinity" not in told.data
+        json.loads(told.data)
 
 
 @pytest.mark.requirement("WA-70")
