@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import suppress
+from typing import Any
 
 import pytest
 
+from bubble.protocol.jsontext import JSONValue
 from bubble.reef import answers
 from bubble.reef.agent import ReefAgent
+from bubble.reef.card import Binding, Generation, Interface, choose
+from bubble.reef.dialects import DIALECTS, dialect_of
+from bubble.reef.failures import AgentFailure, CardRefused
 from bubble.reef.jsondata import MOST_LEVELS
+from bubble.reef.translator import Translator
 from tests.reef.raw_agent import Answer, Asked, event_stream, json_answer, raw_agent
 from tests.reef.stage import Held, Stage
 
@@ -129,3 +136,77 @@ async def test_a_task_may_be_called_anything_and_its_broken_stream_ends_the_run(
         assert [error for error in held.errors if "was lost" in error]
         assert held.outcomes == ["failed"]
         assert all(asked.path.startswith(("/tasks/", "/message:stream")) for asked in raw.asked)
+
+
+# --- members of the wrong kind --------------------------------------------------------------------------------------------------
+
+ODD: tuple[JSONValue, ...] = (None, True, 7, 1.5, "", "x", "\ud800", [], [None], [[]], {}, {"x": []})
+MARKS = {"adk_thought": True, "adk_partial": False, "adk_type": "function_call"}
+CALLED = {"id": "c", "name": "f", "args": {"a": 1.0}}
+PARTS = [
+    {"kind": "text", "text": "a", "metadata": MARKS},
+    {"kind": "file", "file": {"bytes": "QUJD", "uri": "http://h", "mimeType": "image/png", "name": "n"}},
+    {"raw": "QUJD", "url": "http://h", "mediaType": "text/plain", "filename": "n"},
+    {"data": CALLED, "metadata": {**MARKS, "adk_is_long_running": True}},
+    {"data": {"functionResponse": {"id": "c", "name": "f", "response": {"a": 1}}}},
+]
+SAID = {"messageId": "m", "role": "agent", "parts": PARTS, "metadata": MARKS}
+MADE = {"artifactId": "a", "parts": PARTS, "metadata": MARKS}
+STATUS = {"state": "working", "message": SAID}
+EVENTS: tuple[tuple[str, str, Mapping[str, Any]], ...] = (
+    ("task", "task", {"id": "t", "status": STATUS, "history": [SAID], "artifacts": [MADE], "metadata": MARKS}),
+    ("status-update", "statusUpdate", {"taskId": "t", "status": STATUS, "metadata": MARKS}),
+    ("artifact-update", "artifactUpdate", {"taskId": "t", "artifact": MADE, "append": True, "lastChunk": True}),
+    ("message", "message", {**SAID, "taskId": "t", "contextId": "c"}),
+    ("error", "error", {"code": -32603, "message": "m", "data": {"error": "e"}}),
+)
+CARD: Mapping[str, Any] = {
+    "name": "A",
+    "protocolVersion": "0.3.0",
+    "capabilities": {"streaming": True},
+    "url": "http://h",
+    "preferredTransport": "JSONRPC",
+    "additionalInterfaces": [{"transport": "HTTP+JSON", "url": "http://h"}],
+    "supportedInterfaces": [
+        {"protocolBinding": "HTTP+JSON", "url": "http://h", "tenant": "x", "protocolVersion": "1.0"},
+        {"protocolBinding": "JSONRPC", "url": "http://h"},
+    ],
+}
+
+
+def distorted(value: JSONValue) -> Iterator[JSONValue]:
+    """The value, in turn with each of its members, at any depth, replaced by each odd one."""
+    yield from ODD
+    if isinstance(value, dict):
+        yield from ({**value, name: odd} for name, each in value.items() for odd in distorted(each))
+    if isinstance(value, list):
+        yield from ([*value[:at], odd, *value[at + 1 :]] for at, each in enumerate(value) for odd in distorted(each))
+
+
+@pytest.mark.parametrize(("generation", "binding"), list(DIALECTS))
+@pytest.mark.parametrize(("kind", "wrapper", "event"), EVENTS, ids=[kind for kind, _, _ in EVENTS])
+def test_an_event_with_any_member_of_the_wrong_kind_is_read_or_refused(
+    generation: Generation, binding: Binding, kind: str, wrapper: str, event: JSONValue
+) -> None:
+    spoken = dialect_of(Interface(generation=generation, binding=binding, url="http://h"))
+    for odd in distorted(event):
+        payload: JSONValue = {wrapper: odd}
+        if binding == "JSONRPC" and kind != "error":
+            tagged: JSONValue = {**odd, "kind": kind} if isinstance(odd, dict) else odd
+            payload = {"result": tagged if generation == "0.3" else payload}
+        with suppress(AgentFailure):
+            read = spoken.read(payload)
+            if read is not None:
+                translator = Translator()
+                for saying in (*translator.translate(read), *translator.finalize()):
+                    repr(saying)
+
+
+@pytest.mark.parametrize("left_out", [(), ("supportedInterfaces",), ("supportedInterfaces", "url")])
+def test_a_card_with_any_member_of_the_wrong_kind_is_used_or_refused(left_out: tuple[str, ...]) -> None:
+    card: JSONValue = {name: value for name, value in CARD.items() if name not in left_out}
+    for odd in distorted(card):
+        with suppress(CardRefused):
+            interface = choose(odd, card_url="http://h/agent-card.json")
+            assert str(interface).isprintable()
+            assert dialect_of(interface).get("t").url.isprintable()

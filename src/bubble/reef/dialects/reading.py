@@ -145,9 +145,14 @@ def _of_task(members: Members) -> Iterator[Content]:
 
 def _since_the_question(history: JSONValue) -> Iterator[Content]:
     messages = _objects(history)
-    asked = max((at for at, message in enumerate(messages) if message.get("role") in _USER), default=-1)
+    asked = max((at for at, message in enumerate(messages) if _is_the_users(message)), default=-1)
     for message in messages[asked + 1 :]:
         yield from _message(message, carrier="task")
+
+
+def _is_the_users(message: Members) -> bool:
+    role = message.get("role")
+    return isinstance(role, str) and role in _USER
 
 
 def _of_status(members: Members, carrier: Carrier = "status") -> Iterator[Content]:
@@ -182,7 +187,7 @@ _CONTENTS: Final[Mapping[Carrier, Callable[[Members], Iterator[Content]]]] = {
 def _message(
     message: Members, *, carrier: Carrier, around: Members | None = None, is_status: bool = False
 ) -> Iterator[Content]:
-    if message.get("role") not in _USER:  # some servers echo the question
+    if not _is_the_users(message):  # some servers echo the question
         parts = _parts(message, around or {})
         yield Content(carrier=carrier, id=_text(message.get("messageId")), parts=parts, is_status=is_status)
 
