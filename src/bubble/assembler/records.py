@@ -2,6 +2,9 @@
 
 The log was validated when it was written, so reading it is lenient: members and values that a newer server added are passed over, and an
 event that cannot be made out at all is no event for the assembler (`None`), however it came into the log.
+
+So these are not the shapes of `protocol.event_shapes`, which are for the door: those refuse what they do not know, and keep payloads as the
+bytes that came.
 """
 
 from __future__ import annotations
