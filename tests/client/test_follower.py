@@ -130,3 +130,13 @@ async def test_waiting_ends_with_the_next_event() -> None:
     one.accept(event(1))
     with anyio.fail_after(10):
         await waiting
+
+
+async def test_who_waits_can_be_woken_though_there_is_nothing_new() -> None:
+    one = follower()
+    waiting = asyncio.create_task(one.wait())
+    await asyncio.sleep(0)
+    one.wake()
+    with anyio.fail_after(5):
+        await waiting
+    assert one.take() is None
