@@ -118,6 +118,98 @@ def test_everything_can_be_done_with_the_keyboard_alone(server: Server, look: Lo
     assert bot.get(f"/v1/threads/{thread}")["title"] == "Renamed"
 
 
+@pytest.mark.requirement("SF-41")
+def test_the_focus_stays_near_what_was_done(server: Server, look: Look) -> None:
+    ada, bot, thread = a_scene(server)
+    page = look(ada).look_at(thread)
+    page.get_by_role("button", name="Approve refund").press("Enter")
+    expect(page.locator(".tool-state")).to_have_text("Approved")
+    expect(page.get_by_label("Tool call: refund")).to_be_focused()
+    # Somebody else begins to work while the button has the focus.
+    page.get_by_role("button", name="Stop Helper").focus()
+    other = bot.begin(thread, *spoken("Another"))
+    expect(page.get_by_role("button", name="Stop Helper")).to_have_count(2)
+    expect(page.get_by_role("button", name="Stop Helper").first).to_be_focused()
+    bot.finish(thread, other)
+    expect(page.get_by_role("button", name="Stop Helper")).to_have_count(1)
+    page.get_by_role("button", name="Stop Helper").press("Enter")
+    expect(page.locator("#running")).to_contain_text("asked to stop")
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    page.get_by_role("button", name="Delete").press("Enter")
+    page.get_by_role("button", name="Delete for good").press("Enter")
+    expect(page.locator("#welcome-title")).to_be_focused()
+
+
+@pytest.mark.requirement("SF-41")
+def test_a_list_that_says_the_same_is_left_as_it_is(server: Server, look: Look) -> None:
+    ada, _, thread = a_scene(server)
+    page = look(ada).log_in()
+    page.clock.install()
+    look_at = f"{server.url}/?thread={thread}"
+    page.goto(look_at)
+    expect(page.locator(".person .busy")).to_be_visible()
+    page.evaluate(
+        "for (const one of document.querySelectorAll('#thread-list > *, #people-list > *')) one.dataset.seen = '1'"
+    )
+    for _ in range(2):
+        with page.expect_response("**/v1/threads?**"), page.expect_response("**/runs?**"):
+            page.clock.run_for(6_000)
+    assert page.locator("#thread-list > :not([data-seen]), #people-list > :not([data-seen])").count() == 0
+
+
+@pytest.mark.requirement("SF-41")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_skip_link_leads_to_what_the_view_is_for(server: Server, look: Look, width: int) -> None:
+    ada, _, thread = a_scene(server)
+    looker = look(ada, viewport={"width": width, "height": 800})
+    page = looker.look_at(thread)
+    skip = page.get_by_role("link", name="To the messages")
+    address = page.url
+    if width < 800:
+        page.locator("#thread .to-threads").click()
+    skip.press("Enter")
+    expect(page.get_by_label("Message", exact=True)).to_be_focused()
+    page.locator("#as-events").click()
+    skip.press("Enter")
+    expect(page.get_by_role("region", name="Events")).to_be_focused()
+    page.goto(f"{server.url}/?thread=none")
+    skip.press("Enter")
+    expect(page.locator("#welcome-title")).to_be_focused()
+    assert "#" not in page.url + address
+
+
+@pytest.mark.requirement("SF-41")
+def test_headings_of_a_message_stand_below_those_of_the_page(server: Server, look: Look) -> None:
+    ada, _, thread = a_scene(server)
+    page = look(ada).look_at(thread)
+    expect(page.get_by_role("heading", name="Do it")).to_be_visible()
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    headings = [node for node in tree if node.get("role", {}).get("value") == "heading"]
+    levels = {
+        node["name"]["value"]: one["value"]["value"]
+        for node in headings
+        for one in node["properties"]
+        if one["name"] == "level"
+    }
+    assert {name: levels[name] for name in ("Bubble", "Everything", "Today", "Do it")} == {
+        "Bubble": 1,
+        "Everything": 1,
+        "Today": 2,
+        "Do it": 3,
+    }
+
+
+@pytest.mark.requirement("SF-41", "SF-33")
+def test_the_connection_is_said_to_who_listens(own_server: Server, look: Look) -> None:
+    ada = own_server.account("Ada")
+    page = look(ada).look_at(ada.thread("Listening"))
+    expect(page.locator(".fact-line")).to_be_visible()
+    own_server.stop()
+    expect(page.locator("#announcer")).to_contain_text("The connection was lost")
+    own_server.start()
+    expect(page.locator("#announcer")).to_have_text("The connection is back.")
+
+
 def tab_to(page: Page, name: str, *, backwards: bool = False) -> None:
     """Presses Tab until the button of that name has the focus, which must show."""
     for _ in range(80):
@@ -141,6 +233,7 @@ def test_on_a_phone_one_pane_is_shown_at_a_time(server: Server, look: Look) -> N
     expect(page.locator("#main")).to_be_hidden()
     page.get_by_role("link", name="Everything").tap()
     expect(page.locator("#threads")).to_be_hidden()
+    expect(page.locator("#title")).to_be_focused()
     expect(page.get_by_role("button", name="Approve refund")).to_be_in_viewport()
     expect(page.get_by_label("Message", exact=True)).to_be_in_viewport()
     page.get_by_role("button", name="Participants", exact=True).tap()

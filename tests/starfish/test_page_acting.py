@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.starfish.conftest import Look
-from tests.starfish.stage import Account, Server, spoken
+from tests.starfish.stage import Account, Server, parts, spoken
 
 pytestmark = pytest.mark.slow
 
@@ -211,6 +211,28 @@ def test_an_open_run_can_be_asked_to_stop(server: Server, look: Look) -> None:
     bot.finish(thread, run, "interrupted")
     expect(page.locator(".outcome.interrupted").first).to_have_text("Stopped")
     expect(page.locator("#running")).to_have_text("")
+
+
+@pytest.mark.requirement("SF-23")
+def test_stop_is_for_the_run_that_is_open_now_also_when_it_follows_another_at_once(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("One after the other", bot)
+    first = bot.begin(thread)
+    page = look(ada).look_at(thread)
+    expect(page.get_by_role("button", name="Stop Helper")).to_be_visible()
+    over = {"type": "run_finished", "runId": first, "outcome": "success"}
+    with page.expect_response(lambda answer: "/runs?" in answer.url and "next-run" in answer.text()):
+        bot.append(
+            thread,
+            over,
+            {"type": "run_started", "runId": "next-run", "kind": "agent_work"},
+            *parts("next-run", spoken("Next")),
+        )
+    page.get_by_role("button", name="Stop Helper").click()
+    expect(page.locator("#running")).to_contain_text("asked to stop")
+    assert last_events(ada, thread, "run_interrupt_requested")[0]["runId"] == "next-run"
+    bot.finish(thread, "next-run", "interrupted")
 
 
 # --- threads and participants ---------------------------------------------------------------------------------------------------

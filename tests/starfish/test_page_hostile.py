@@ -186,6 +186,22 @@ def test_hostile_names_and_titles_do_nothing_and_break_nothing(server: Server, l
     assert looker.complaints == []
 
 
+@pytest.mark.requirement("SF-04")
+def test_a_name_turns_no_words_around_it(server: Server, look: Look) -> None:
+    ada, turned = server.account("Ada"), server.account("\u2069\u202edeifirev")
+    thread = ada.thread("Turned", turned)
+    looker = look(ada)
+    page = looker.look_at(thread)
+    page.locator(".person .remove").click()
+    expect(page.locator("#ask-title")).to_have_text("Remove \u2069\u202edeifirev?")
+    expect(page.locator("#ask-title bdi")).to_have_text("\u2069\u202edeifirev")
+    page.keyboard.press("Escape")
+    Looker(looker.context, turned).log_in().close()
+    expect(page.locator("#replaced bdi")).to_have_text("\u2069\u202edeifirev")
+    page.goto(f"{server.url}/login?code=another")
+    expect(page.locator("#already bdi")).to_have_text("\u2069\u202edeifirev")
+
+
 @pytest.mark.requirement("SF-05")
 def test_the_policy_stops_even_what_would_get_past_the_sanitiser(server: Server, look: Look) -> None:
     ada = server.account("Ada")

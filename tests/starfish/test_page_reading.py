@@ -97,6 +97,25 @@ def test_messages_of_one_author_are_joined_and_days_are_separated(server: Server
 
 
 @pytest.mark.requirement("SF-12")
+def test_at_midnight_today_becomes_yesterday(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Late")
+    ada.say(thread, "Good night")
+    looker = look(ada)
+    page = looker.log_in()
+    page.clock.install()
+    looker.look_at(thread, page)
+    expect(page.locator(".day")).to_have_text("Today")
+    expect(page.locator(".thread-meta time")).to_contain_text(":")
+    page.clock.fast_forward("24:00:00")
+    expect(page.locator(".day")).to_have_text("Yesterday")
+    expect(page.locator(".thread-meta time")).not_to_contain_text(":")
+    ada.say(thread, "Good morning")
+    expect(page.locator(".message .rich")).to_have_count(2)
+    expect(page.locator(".day")).to_have_text(["Yesterday"])
+
+
+@pytest.mark.requirement("SF-12")
 def test_a_message_that_goes_on_after_somebody_spoke_says_that_it_does(server: Server, look: Look) -> None:
     ada = server.account("Ada")
     bot = server.account("Helper", kind="bot", owner=ada.principal_id)

@@ -189,6 +189,7 @@ def test_a_tab_that_was_not_told_notices_with_whatever_it_asks_next(server: Serv
         for asked in ("**/v1/threads?**", "**/runs?**"):
             page.route(asked, lambda route: route.abort())
         page.clock.run_for(41_000)
+        page.clock.resume()
     expect(page.locator("#replaced")).to_contain_text("You are now signed in as Grace in this browser.")
     expect(page.locator("#connection")).to_be_hidden()
     expect(page.get_by_text("For Grace alone")).to_have_count(0)
@@ -253,6 +254,21 @@ def test_two_people_and_two_tabs_see_the_same(server: Server, look: Look) -> Non
     assert texts(one) == texts(other) == texts(hers) == ["from Ada", "from Grace", "from Ada's other tab"]
 
 
+@pytest.mark.requirement("SF-32")
+def test_what_was_read_in_one_tab_is_read_in_the_others(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    first, second = ada.thread("First", grace), ada.thread("Second", grace)
+    grace.say(first, "one")
+    looker = look(ada)
+    page = looker.look_at(second)
+    other = looker.look_at(second, looker.context.new_page())
+    for each in (page, other):
+        expect(each.locator(".unread")).to_have_text("1")
+    page.get_by_role("link", name="First").click()
+    for each in (page, other):
+        expect(each.locator(".unread")).to_have_count(0)
+
+
 @pytest.mark.requirement("SF-33")
 def test_a_restart_in_the_middle_of_a_message_loses_and_doubles_nothing(own_server: Server, look: Look) -> None:
     ada = own_server.account("Ada")
@@ -291,6 +307,47 @@ def test_who_is_removed_while_looking_sees_nothing_more(server: Server, look: Lo
     expect(page.locator("#log .message")).to_have_count(0)
     expect(page.locator(".thread-title")).to_have_count(0)
     assert "after" not in page.content()
+
+
+@pytest.mark.requirement("SF-34")
+def test_who_is_removed_while_looking_at_the_events_sees_nothing_more_of_them(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("A secret title", grace)
+    ada.say(thread, "secret words")
+    page = look(grace).look_at(thread)
+    page.get_by_role("button", name="Events", exact=True).click()
+    page.locator("#event-list summary").nth(4).click()
+    expect(page.locator("#event-list pre")).to_contain_text("secret words")
+    ada.call("DELETE", f"/v1/threads/{thread}/grants/{grace.principal_id}")
+    expect(page.get_by_text("You have no access to this thread")).to_be_visible()
+    expect(page.locator(".thread-title")).to_have_count(0)
+    assert "secret" not in page.content()
+    assert ada.principal_id not in page.content()
+
+
+@pytest.mark.requirement("SF-34")
+def test_a_question_about_a_thread_that_is_gone_meanwhile_is_answered_in_words(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Going")
+    page = look(ada).look_at(thread)
+    page.get_by_role("button", name="Rename").click()
+    ada.call("DELETE", f"/v1/threads/{thread}")
+    expect(page.locator("#welcome-title")).to_have_text("You have no access to this thread")
+    page.locator("#ask").get_by_role("button", name="Rename").click()
+    expect(page.locator("#ask .problem")).to_contain_text("you may not see it")
+
+
+@pytest.mark.requirement("SF-34")
+def test_who_may_only_read_from_now_on_is_told_while_looking(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Roles", grace)
+    owner, page = look(ada).look_at(thread), look(grace).look_at(thread)
+    expect(page.get_by_label("Message", exact=True)).to_be_visible()
+    owner.get_by_label("Role of Grace").select_option("observer")
+    expect(page.get_by_text("You may read this thread, not write in it.")).to_be_visible(timeout=10_000)
+    expect(page.locator(".person", has_text="Grace")).to_contain_text("observer")
+    owner.get_by_label("Role of Grace").select_option("owner")
+    expect(page.get_by_role("button", name="Rename")).to_be_visible(timeout=10_000)
 
 
 @pytest.mark.requirement("SF-34")

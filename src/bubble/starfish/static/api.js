@@ -19,8 +19,6 @@ export const session = { me: null, other: null, ended: () => {}, replaced: () =>
 /** What shows that a request is of this page and of its session. */
 export const credentials = () => (session.me?.csrfToken ? { "X-Bubble-CSRF": session.me.csrfToken } : {});
 
-export const replacedText = () => `You are now signed in as ${session.other.displayName} in this browser.`;
-
 export async function call(method, path, { body, text, key } = {}) {
   const headers = {};
   const sent = text ?? (body === undefined ? undefined : JSON.stringify(body));
@@ -62,7 +60,7 @@ export async function isRenewed() {
   return false;
 }
 
-const replaced = () => new Problem(replacedText(), { status: 403, code: "replaced" });
+const replaced = () => new Problem(`You are now signed in as ${session.other.displayName} in this browser.`, { status: 403, code: "replaced" });
 
 function problemOf(status, said) {
   try {

@@ -1,14 +1,14 @@
 // One dialog for everything that is asked: a name, or whether something is really meant.
 import { $ } from "./dom.js";
 
-/** Opens the dialog. `action(value)` may fail: then the dialog says why and stays. Resolves to whether it was done. */
+/** Opens the dialog. `title` is a text, or texts and elements. `action(value)` may fail: then the dialog says why and stays. Resolves to whether it was done. */
 export function ask({ title, text = "", label = "", value = "", confirm, danger = false, required = true, action }) {
   const dialog = $("ask");
   const form = dialog.querySelector("form");
   const field = $("ask-value");
   const problem = dialog.querySelector(".problem");
   const [cancel, submit] = dialog.querySelectorAll(".buttons button");
-  $("ask-title").textContent = title;
+  $("ask-title").replaceChildren(...[title].flat());
   $("ask-text").textContent = text;
   $("ask-text").hidden = !text;
   $("ask-field").hidden = !label;

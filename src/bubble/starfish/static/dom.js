@@ -35,6 +35,8 @@ export function setHtml(element, html) {
   shown.set(element, html);
   const template = document.createElement("template");
   template.innerHTML = policy.createHTML(html);
+  // Those of the page come first: a thread's title, and the day.
+  for (const heading of template.content.querySelectorAll("h1, h2, h3, h4, h5, h6")) heading.setAttribute("aria-level", String(Math.min(6, Number(heading.tagName[1]) + 2)));
   for (const wide of template.content.querySelectorAll("pre, table")) wide.setAttribute("tabindex", "0");
   const fresh = [...template.content.childNodes];
   const there = [...element.childNodes];
@@ -94,6 +96,9 @@ export function announce(text) {
   $("announcer").textContent = text;
 }
 
+/** Whether what had the focus cannot have it any more. */
+export const isFocusLost = () => document.activeElement === null || document.activeElement === document.body;
+
 export async function copy(text, button) {
   try {
     await navigator.clipboard.writeText(text);
@@ -111,9 +116,10 @@ function flash(button, text) {
   setTimeout(() => { button.textContent = before; }, 1_500);
 }
 
-/** Runs an action of a button: busy meanwhile, and what went wrong is said beside it. */
+/** Runs an action of a button: busy meanwhile, and what went wrong is said beside it. The button keeps the focus, if nothing else took it. */
 export async function act(button, problem, action) {
   if (button.getAttribute("aria-busy") === "true") return undefined;
+  const hadFocus = document.activeElement === button;
   button.setAttribute("aria-busy", "true");
   button.disabled = true;
   problem.textContent = "";
@@ -125,5 +131,6 @@ export async function act(button, problem, action) {
   } finally {
     button.disabled = false;
     button.removeAttribute("aria-busy");
+    if (hadFocus && isFocusLost()) button.focus();
   }
 }

@@ -12,6 +12,7 @@ const TYPES = [
 
 export class Events {
   constructor({ onState, onRefused }) {
+    this.rows = []; // {row, seq, type, text}
     this.on = { state: onState, refused: onRefused };
     this.list = $("event-list");
     this.scroller = $("event-scroller");
@@ -22,11 +23,9 @@ export class Events {
   }
 
   open(thread) {
-    this.close();
+    this.clear();
     this.threadId = thread.threadId;
     this.first = Math.max(1, thread.headSeq - FIRST + 1);
-    this.rows = []; // {row, seq, type, text}
-    this.list.replaceChildren();
     this.filter();
     this.stream = new Stream(threadPath(this.threadId, `/events/stream?fromSeq=${this.first}`), {
       onState: this.on.state,
@@ -41,6 +40,13 @@ export class Events {
   close() {
     this.stream?.close();
     this.stream = null;
+  }
+
+  /** Nothing of the thread is left. */
+  clear() {
+    this.close();
+    this.rows = [];
+    this.list.replaceChildren();
   }
 
   closed(reason) {
@@ -100,13 +106,13 @@ export class Events {
   }
 
   filter() {
-    for (const one of this.rows ?? []) one.row.hidden = !this.matches(one);
+    for (const one of this.rows) one.row.hidden = !this.matches(one);
     this.count();
   }
 
   count() {
-    const shown = (this.rows ?? []).filter(({ row }) => !row.hidden).length;
-    setText($("event-count"), `${shown} of ${this.rows?.length ?? 0} shown`);
+    const shown = this.rows.filter(({ row }) => !row.hidden).length;
+    setText($("event-count"), `${shown} of ${this.rows.length} shown`);
     $("earlier").hidden = this.first <= 1;
   }
 }

@@ -3,7 +3,7 @@
 // Theory of operation. Messages lie in blocks of up to 40. A block far from what is seen is empty and as high as it was; near it, it has
 // its elements. So the browser holds a few hundred elements however long the thread is, and nothing jumps. While the reader is at the end,
 // the end stays in sight; elsewhere what is read stays where it is.
-import { attempt, dayOf, dayText, make } from "./dom.js";
+import { attempt, dayOf, dayText, make, setText } from "./dom.js";
 import { joins, messageElement, showHead, updateMessage } from "./messages.js";
 
 const BLOCK = 40;
@@ -108,6 +108,11 @@ export class Log {
     }
   }
 
+  /** Another day has begun: what was today is yesterday. */
+  redate() {
+    for (const day of this.container.querySelectorAll(".day")) setText(day, dayText(day.dataset.time));
+  }
+
   /** Everything that depends on who is looking, or on what was asked of a run, is shown anew. */
   refresh() {
     for (const { message, element } of this.byId.values()) if (element) updateMessage(element, message, this.room);
@@ -147,7 +152,7 @@ export class Log {
     const isNewDay = !before || dayOf(before.metadata.bubble.createdAt) !== dayOf(createdAt);
     entry.element ??= messageElement(message, this.room);
     entry.element.classList.toggle("joined", !isNewDay && joins(before, message));
-    return isNewDay ? [make("h2", { class: "day" }, dayText(createdAt)), entry.element] : [entry.element];
+    return isNewDay ? [make("h2", { class: "day", "data-time": createdAt }, dayText(createdAt)), entry.element] : [entry.element];
   }
 
   before({ block, message }) {

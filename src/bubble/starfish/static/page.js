@@ -1,12 +1,12 @@
 // The page: who is logged in, which thread is open, how the connection is. The rest is in the modules beside this one.
-import { get, isRenewed, remove, replacedText, session, threadPath } from "./api.js";
+import { get, isRenewed, remove, session, threadPath } from "./api.js";
 import { Bots } from "./bots.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
-import { $, announce, make, setText } from "./dom.js";
+import { $, announce, dayOf, isFocusLost, make, setText } from "./dom.js";
 import { Events } from "./events.js";
 import { People } from "./people.js";
-import { isLoggedOut, onLogin, onLogout, tellLogout, forget, write } from "./tabs.js";
+import { forget, isLoggedOut, onLogin, onLogout, tellLogout, write } from "./tabs.js";
 import { Threads, titleOf } from "./threads.js";
 
 const RUNS_EVERY = 4_000;
@@ -49,10 +49,12 @@ function replaced() {
   tell("");
   $("ask").close();
   $("bots").close();
-  setText($("replaced-text"), replacedText());
+  setText($("other"), session.other.displayName);
   $("replaced").hidden = false;
-  announce(replacedText());
+  sayReplaced();
 }
+
+const sayReplaced = () => announce($("replaced-text").textContent);
 
 $("reload").addEventListener("click", () => location.reload());
 onLogin(() => void isRenewed());
@@ -109,7 +111,7 @@ const people = new People({
   onRuns: () => showRunning(),
 });
 
-const composer = new Composer({ onSend: () => conversation.log.toEnd(), onStopped: () => announce(replacedText()) });
+const composer = new Composer({ onSend: () => conversation.log.toEnd(), onStopped: () => sayReplaced() });
 
 const threads = new Threads({ onOpen: (threadId) => go({ threadId }) });
 
@@ -152,7 +154,7 @@ setInterval(() => {
 function showRunning() {
   const runs = people.runs.filter((run) => run.principalId !== session.me.principalId || run.kind !== "user_input");
   const items = runs.map((run) => {
-    const item = make("span", { class: "run" }, make("bdi", {}, nameOf(run.principalId)), people.stopping.has(run.runId) ? " is asked to stop …" : " is working …");
+    const item = make("span", { class: "run", "data-run": run.runId }, make("bdi", {}, nameOf(run.principalId)), people.stopping.has(run.runId) ? " is asked to stop …" : " is working …");
     if (people.mayWrite && !people.stopping.has(run.runId)) {
       const stop = make("button", { type: "button", class: "stop", "aria-label": `Stop ${nameOf(run.principalId)}` }, "Stop");
       stop.onclick = () => people.stop(run.runId);
@@ -160,10 +162,12 @@ function showRunning() {
     }
     return item;
   });
-  const key = items.map((item) => item.textContent).join("|");
+  const key = JSON.stringify(items.map((item) => [item.dataset.run, item.textContent]));
   if ($("running").dataset.key === key) return;
   $("running").dataset.key = key;
+  const focused = $("running").contains(document.activeElement) ? document.activeElement.closest(".run").dataset.run : null;
   $("running").replaceChildren(...items);
+  if (focused) (items.find((item) => item.dataset.run === focused)?.querySelector("button") ?? $("text")).focus();
 }
 
 // The connection
@@ -173,11 +177,15 @@ let telling = 0;
 function connectionState(state) {
   $("app").dataset.connection = state;
   clearTimeout(telling);
-  if (state === "open" || session.other) return tell("");
+  if (state === "open" || session.other) {
+    if (!$("connection").hidden) announce("The connection is back.");
+    return tell("");
+  }
   telling = setTimeout(() => tell(navigator.onLine === false ? "You are offline. What you write is kept." : "The connection was lost. Trying again …"), 600);
 }
 
 function tell(text) {
+  if (text && text !== $("connection").textContent) announce(text);
   setText($("connection"), text);
   $("connection").hidden = !text;
 }
@@ -193,14 +201,16 @@ function gone(why) {
   setText($("welcome-title"), why);
   setText($("welcome-text"), "Choose another one, or begin one.");
   history.replaceState(null, "", "./");
+  if (isFocusLost()) $("welcome-title").focus();
   void threads.load();
 }
 
 function close() {
   thread = null;
   conversation.close();
-  events.close();
+  events.clear();
   people.clear();
+  setText($("title"), "");
   clearTimeout(telling);
   tell("");
   $("thread").hidden = true;
@@ -231,7 +241,8 @@ async function arrive({ isAsked = false } = {}) {
   if (thread?.threadId !== threadId) return;
   $("app").dataset.pane = "main";
   showView();
-  if (isAsked && view === "messages" && !narrow.matches) $("text").focus();
+  // On a phone the keyboard would cover half of what is to be read.
+  if (isAsked && view === "messages") (narrow.matches ? $("title") : $("text")).focus();
 }
 
 async function open(threadId) {
@@ -287,7 +298,24 @@ function showView() {
   }
 }
 
+// The day
+
+let today = dayOf(Date.now());
+
+setInterval(() => {
+  if (dayOf(Date.now()) === today) return;
+  today = dayOf(Date.now());
+  conversation.log.redate();
+  threads.show();
+}, 10_000);
+
 // Buttons
+
+$("skip").addEventListener("click", (event) => {
+  event.preventDefault();
+  $("app").dataset.pane = "main";
+  [$("text"), $("event-scroller"), $("scroller"), $("welcome-title")].find((one) => one.checkVisibility()).focus();
+});
 
 $("as-messages").addEventListener("click", () => thread && go({ threadId: thread.threadId }));
 $("as-events").addEventListener("click", () => thread && go({ threadId: thread.threadId, view: "events" }));

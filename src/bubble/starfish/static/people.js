@@ -24,6 +24,10 @@ export class People {
     this.grants = [];
     this.runs = [];
     this.stopping = new Set();
+    this.shown = "";
+    $("people-list").replaceChildren();
+    $("invite-id").value = "";
+    for (const problem of document.querySelectorAll("#people .problem")) problem.textContent = "";
   }
 
   async open(thread) {
@@ -102,16 +106,23 @@ export class People {
   }
 
   show() {
-    const list = $("people-list");
-    const focused = list.contains(document.activeElement) ? [document.activeElement.closest("li").dataset.id, document.activeElement.className] : null;
-    list.replaceChildren(...this.grants.map((grant) => this.item(grant)));
-    if (focused) list.querySelector(`[data-id="${CSS.escape(focused[0])}"] .${focused[1].split(" ")[0]}`)?.focus();
+    this.showList();
     setText($("thread-id"), this.thread?.threadId ?? "");
     $("invite").hidden = !this.manages;
     $("rename").hidden = !this.manages;
     $("delete").hidden = !this.manages;
     $("leave").hidden = !this.role;
     $("join").hidden = this.mayWrite || this.thread?.joinPolicy !== "open";
+  }
+
+  showList() {
+    const list = $("people-list");
+    const shown = JSON.stringify([this.grants, this.runs.map(({ principalId }) => principalId), this.manages]);
+    if (shown === this.shown) return;
+    this.shown = shown;
+    const focused = list.contains(document.activeElement) ? [document.activeElement.closest("li").dataset.id, document.activeElement.className] : null;
+    list.replaceChildren(...this.grants.map((grant) => this.item(grant)));
+    if (focused) list.querySelector(`[data-id="${CSS.escape(focused[0])}"] .${focused[1].split(" ")[0]}`)?.focus();
   }
 
   item(grant) {
@@ -135,7 +146,11 @@ export class People {
     const select = make("select", { class: "role-select", "aria-label": `Role of ${name}` });
     for (const each of new Set([...ROLES, role])) select.append(make("option", {}, each));
     select.value = role;
-    select.onchange = () => act(select, this.problem(), () => this.put(principalId, select.value)).then(() => this.load());
+    select.onchange = async () => {
+      await act(select, this.problem(), () => this.put(principalId, select.value));
+      this.shown = ""; // what was refused is not what stands there
+      await this.load();
+    };
     if (principalId === session.me.principalId) return [select];
     const button = make("button", { type: "button", class: "remove icon", "aria-label": `Remove ${name}`, title: `Remove ${name}` }, "×");
     button.onclick = () => this.removeSomebody(principalId, name);
@@ -158,19 +173,21 @@ export class People {
   }
 
   removeSomebody(principalId, name) {
+    const { threadId } = this.thread;
     return ask({
-      title: `Remove ${name}?`,
+      title: ["Remove ", make("bdi", {}, name), "?"],
       text: "They see nothing of this thread from now on. What they wrote stays.",
       confirm: "Remove",
       danger: true,
       action: async () => {
-        await remove(threadPath(this.thread.threadId, `/grants/${encodeURIComponent(principalId)}`));
+        await remove(threadPath(threadId, `/grants/${encodeURIComponent(principalId)}`));
         await this.load();
       },
     });
   }
 
   rename() {
+    const { threadId } = this.thread;
     return ask({
       title: "Rename the thread",
       label: "Its name",
@@ -178,37 +195,36 @@ export class People {
       required: false,
       confirm: "Rename",
       action: async (title) => {
-        const thread = await patch(threadPath(this.thread.threadId), { title: title || null });
+        const thread = await patch(threadPath(threadId), { title: title || null });
+        if (this.thread?.threadId !== threadId) return;
         this.thread = { ...this.thread, title: thread.title };
         this.on.change();
       },
     });
   }
 
-  leave() {
-    return ask({
+  async leave() {
+    const { threadId } = this.thread;
+    const isDone = await ask({
       title: "Leave the thread?",
       text: "You need another invitation to come back.",
       confirm: "Leave",
       danger: true,
-      action: async () => {
-        await remove(threadPath(this.thread.threadId, `/grants/${encodeURIComponent(session.me.principalId)}`));
-        this.on.gone("You left the thread");
-      },
+      action: () => remove(threadPath(threadId, `/grants/${encodeURIComponent(session.me.principalId)}`)),
     });
+    if (isDone) this.on.gone("You left the thread");
   }
 
-  destroy() {
-    return ask({
+  async destroy() {
+    const { threadId } = this.thread;
+    const isDone = await ask({
       title: "Delete the thread for good?",
       text: "Its messages are gone for everybody, and nobody can bring them back.",
       confirm: "Delete for good",
       danger: true,
-      action: async () => {
-        await remove(threadPath(this.thread.threadId));
-        this.on.gone("The thread was deleted");
-      },
+      action: () => remove(threadPath(threadId)),
     });
+    if (isDone) this.on.gone("The thread was deleted");
   }
 
   problem() {

@@ -46,6 +46,17 @@ export function onLogout(action) {
   document.addEventListener("visibilitychange", look);
 }
 
+const seen = attempt(() => new BroadcastChannel("bubble:seen"));
+
+/** Tells the other tabs that somebody has seen a thread up to a seq. */
+export function tellSeen(who, threadId, seq) {
+  seen?.postMessage({ who, threadId, seq });
+}
+
+export function onSeen(action) {
+  seen?.addEventListener("message", ({ data }) => action(data));
+}
+
 /** What this tab keeps under the name, over a reload too; null if nothing. */
 export function read(name) {
   const text = attempt(() => sessionStorage.getItem(KEPT + name));

@@ -2,6 +2,7 @@
 import { get, post, put, session, threadPath } from "./api.js";
 import { $, briefTime, make, setText } from "./dom.js";
 import { ask } from "./ask.js";
+import { onSeen, tellSeen } from "./tabs.js";
 
 const EVERY = 5_000;
 const LOOK = 10; // messages that are looked at to count what is unread
@@ -26,6 +27,7 @@ export class Threads {
     });
     for (const id of ["new-thread", "welcome-new"]) $(id).addEventListener("click", () => this.create());
     $("thread-list").addEventListener("keydown", (event) => moveIn(event));
+    onSeen(({ who, threadId, seq }) => { if (who === session.me?.principalId) this.wasSeen(threadId, seq); });
     document.addEventListener("visibilitychange", () => { if (!document.hidden) void this.load(); });
     setInterval(() => { if (!document.hidden) void this.load(); }, EVERY);
   }
@@ -75,32 +77,49 @@ export class Threads {
 
   /** Everything up to the seq was seen. */
   async seen(threadId, seq) {
-    const known = this.unread.get(threadId) ?? { head: 0, count: 0, cursor: 0 };
-    this.unread.set(threadId, { ...known, count: 0, cursor: Math.max(known.cursor, seq) });
-    this.show();
+    this.wasSeen(threadId, seq);
+    tellSeen(session.me.principalId, threadId, seq);
     await put(threadPath(threadId, "/cursor"), { seq }).catch(() => {}); // the next message brings it again
   }
 
+  /** Counts anew at the next look, if more is there than what was seen. */
+  wasSeen(threadId, seq) {
+    const known = this.unread.get(threadId) ?? { head: 0, count: 0, cursor: 0 };
+    this.unread.set(threadId, { head: seq < known.head ? 0 : known.head, count: 0, cursor: Math.max(known.cursor, seq) });
+    this.show();
+  }
+
   show() {
-    const list = $("thread-list");
-    const focused = list.contains(document.activeElement) ? document.activeElement.dataset.id : null;
-    list.replaceChildren(...this.threads.map((thread) => this.item(thread)));
-    if (focused) list.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+    this.showList();
     const none = $("no-threads");
     none.hidden = this.threads.length > 0;
     setText(none, $("search").value.trim() ? "No thread has this in its name." : "No threads yet.");
     $("more-threads").hidden = this.after === null;
-    const total = this.threads.filter(({ threadId }) => threadId !== this.current && this.unread.get(threadId)?.count).length;
+    const total = this.threads.filter((thread) => this.countOf(thread)).length;
     const current = this.threads.find(({ threadId }) => threadId === this.current);
     document.title = `${total ? `(${total}) ` : ""}${current ? `${titleOf(current)} · ` : ""}Bubble`;
   }
 
+  countOf({ threadId }) {
+    return threadId === this.current ? 0 : this.unread.get(threadId)?.count ?? 0;
+  }
+
+  showList() {
+    const list = $("thread-list");
+    const shown = JSON.stringify(this.threads.map((thread) => [thread.threadId, thread.title, briefTime(thread.lastActivityAt), this.countOf(thread), thread.threadId === this.current]));
+    if (shown === this.shown) return;
+    this.shown = shown;
+    const focused = list.contains(document.activeElement) ? document.activeElement.dataset.id : null;
+    list.replaceChildren(...this.threads.map((thread) => this.item(thread)));
+    if (focused) list.querySelector(`[data-id="${CSS.escape(focused)}"]`)?.focus();
+  }
+
   item(thread) {
     const { threadId } = thread;
-    const count = threadId === this.current ? 0 : this.unread.get(threadId)?.count ?? 0;
-    const link = make("a", { href: `./?${new URLSearchParams({ thread: threadId })}`, "data-id": threadId, class: "thread-link", title: titleOf(thread) });
+    const count = this.countOf(thread);
+    const link = make("a", { href: `./?${new URLSearchParams({ thread: threadId })}`, "data-id": threadId, class: "thread-link" });
     if (threadId === this.current) link.setAttribute("aria-current", "page");
-    link.append(make("bdi", { class: "thread-title" }, titleOf(thread)));
+    link.append(make("bdi", { class: "thread-title", title: titleOf(thread) }, titleOf(thread)));
     const meta = link.appendChild(make("span", { class: "thread-meta" }));
     if (count) {
       const text = count >= LOOK ? `${LOOK - 1}+` : String(count);

@@ -66,12 +66,15 @@ function newCard(part, message, room) {
   const why = form.querySelector(".why");
   const reason = why.querySelector("input");
   const problem = form.querySelector(".problem");
-  const decide = (button, decision) =>
-    act(button, problem, () =>
-      append(room.threadId, { type: "tool_call_approval", runId: message.metadata.bubble.runId, toolCallId: part.toolCallId, ...decision }).catch((error) => {
+  const decide = (button, decision) => {
+    const hadFocus = form.contains(document.activeElement);
+    return act(button, problem, async () => {
+      await append(room.threadId, { type: "tool_call_approval", runId: message.metadata.bubble.runId, toolCallId: part.toolCallId, ...decision }).catch((error) => {
         throw error.code === "conflict" ? new Error("This was decided already.") : error;
-      }),
-    );
+      });
+      if (hadFocus) card.focus(); // the buttons are about to go
+    });
+  };
   approve.setAttribute("aria-label", `Approve ${name}`);
   reject.setAttribute("aria-label", `Reject ${name}`);
   approve.onclick = () => decide(approve, { approved: true });
