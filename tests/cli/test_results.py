@@ -103,6 +103,17 @@ def test_a_result_may_be_long_and_come_from_a_file_or_a_pipe(
     assert "either given or in a file" in admin.fails("result", thread, "x", "--file", "y", code=2)
 
 
+def test_the_first_result_counts(admin: Shell, bot: Shell, thread: str) -> None:
+    calls(bot, thread, "r1", "c1", "c2")
+    admin.ok("result", thread, "blue", "--call", "c1")
+    before = last_event(admin, thread)
+    said = "weather (r1 c1) has a result already, and the first one counts."
+    assert said in admin.fails("result", thread, "red", "--call", "c1", code=1)
+    assert last_event(admin, thread) == before
+    admin.ok("result", thread, "red")
+    assert given(admin, thread)[1] == "c2"
+
+
 def test_where_several_calls_wait_they_are_named(admin: Shell, bot: Shell, thread: str) -> None:
     calls(bot, thread, "r1", "c1")
     calls(bot, thread, "r2", "c2")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from msgspec import Raw
 
     from bubble.assembler import BubbleMessage
+    from bubble.assembler.messages import MessagePart
     from bubble.client import BubbleConnection
 
 __all__ = ["app"]
@@ -46,6 +47,7 @@ class _Call:
     name: str
     input: JSONValue
     is_waiting: bool
+    is_answered: bool
 
     def __str__(self) -> str:
         return f"{self.name} ({self.run_id} {self.tool_call_id})"
@@ -121,6 +123,8 @@ async def _append(
     async with connected(profile) as bubble:
         me = (await bubble.who_am_i()).principal_id
         call = await _chosen(bubble, thread_id, run_id, tool_call_id, me)
+        if call.is_answered:
+            raise CommandError(f"{call} has a result already, and the first one counts.")
         event = ToolCallResult(
             principal_id=me,
             run_id=call.run_id,
@@ -167,6 +171,7 @@ def _calls_in(message: BubbleMessage, me: str) -> Iterator[_Call]:
     if run_id is None or bubble["principalId"] == me or message["role"] == "user":
         return
     is_over = bubble.get("outcome") in _BROKEN_OFF
+    answered = {_answered_call(part) for part in message["parts"]}
     for part in message["parts"]:
         if is_tool(part):
             yield _Call(
@@ -175,4 +180,11 @@ def _calls_in(message: BubbleMessage, me: str) -> Iterator[_Call]:
                 name=tool_name(part),
                 input=part.get("input"),
                 is_waiting=awaits_result(part) and not is_over,
+                is_answered=part["toolCallId"] in answered,
             )
+
+
+def _answered_call(part: MessagePart) -> JSONValue:
+    """The call that somebody gave a result, where the part says that."""
+    given = part.get("data") if part["type"] == "data-bubble-tool-result" else None
+    return given.get("toolCallId") if isinstance(given, dict) else None
