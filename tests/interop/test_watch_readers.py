@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import shutil
 from asyncio.subprocess import PIPE
@@ -16,10 +17,11 @@ from httpx2 import EventSource, ServerSentEvent
 
 from bubble.client import BubbleConnection
 from bubble.protocol.sse import KEEP_ALIVE, SseDecoder, SseEvent
-from bubble.watch import RecordedSource, bot_events_sse, watch_bot
+from bubble.watch import RecordedSource, WatchCursor, bot_events_sse, watch_bot
 from tests.faults.signals import send_signal
 from tests.interop.nginx import running_site
-from tests.interop.watch_stage import a_stage
+from tests.interop.watch_stage import BOT as WATCHED
+from tests.interop.watch_stage import THREAD, a_stage
 from tests.server.serving import BEARER, serving
 from tests.server.world import ADMIN_TOKEN
 from tests.watch.catalogue import BOT, CATALOGUE, SESSION
@@ -123,6 +125,24 @@ async def test_httpx2s_own_reader_agrees_event_for_event_on_a_live_stream() -> N
     assert theirs[1:] == ours[1:]  # before that stands the name of each stream
     assert [event for event, _, _ in theirs] == ["connected", "agent.state", "entry", "entry", "message"]
     assert json.loads(theirs[-1][1])["text"] == "".join(f"{number}\n\u2028\r" for number in range(50))
+
+
+@pytest.mark.requirement("WA-87")
+async def test_httpx2s_own_reader_agrees_on_a_reset_a_delete_and_a_failed_turn_after_a_cursor() -> None:
+    async with serving() as server, BubbleConnection(server.url, token=ADMIN_TOKEN) as admin, a_stage(admin) as stage:
+        async with stage.speaking() as run:
+            await run.text("before")
+            await run.event("session_cleared")
+            await run.text("after\u2028")
+        with contextlib.suppress(RuntimeError):
+            async with stage.speaking() as run:
+                await run.event("message_deleted", {"entryId": "gone"})
+                raise RuntimeError("no key")
+        old = WatchCursor(bot_id=WATCHED, session_id=THREAD, generation=7, after_updated_seq=1).encode()
+        async with httpx2.AsyncClient(base_url=server.url, headers=BEARER, timeout=SECONDS) as http:
+            theirs, ours = await both(http, f"{stage.path}&resumeFrom={old}", count=7)
+    assert theirs[3:] == ours[3:]  # before that stand the name and the time of each stream
+    assert [event for event, _, _ in theirs[3:]] == ["reset", "message", "message.deleted", "turn.failed"]
 
 
 Told = list[tuple[str, str, str]]
