@@ -53,6 +53,11 @@ def said(**chunk: object) -> EncodedEvent:
     return encoded({"type": "message_part", "version": "ai-sdk-v6", "part": chunk, **of_run})
 
 
+def native(**part: object) -> EncodedEvent:
+    """A native part of the bot's run."""
+    return encoded({"type": "message_part", "version": "bubble-v1", "part": part, "principalId": BOT, "runId": "b"})
+
+
 def text_of(events: list[SseEvent]) -> object:
     return folded(events)["b"][1]
 
@@ -107,6 +112,27 @@ async def test_who_come_together_share_the_whole_history(
         assert folded(other.events) == folded(first.events)
     assert stage.followings.statistics().folded - folds_before - alone <= 2 * alone
     assert len(made) < SOME
+
+
+@pytest.mark.requirement("WA-93")
+async def test_a_reaction_to_what_ended_before_a_clear_is_not_looked_into(store: MemoryStore, stage: Stage) -> None:
+    of_run = {"principalId": "ann", "runId": "old"}
+    text = [{"type": "text-start", "id": "1"}, *({"type": "text-delta", "id": "1", "delta": "?"} for _ in range(200))]
+    said_before = [{"type": "message_part", "version": "ai-sdk-v6", "part": part, **of_run} for part in text]
+    await store.append_many(
+        THREAD, [{"type": "run_started", **of_run}, *said_before, {"type": "run_finished", **of_run}]
+    )
+    await store.append(THREAD, native(kind="agent_event", name="session_cleared"))
+    target = (await store.position(THREAD)).head - 5
+    watcher = stage.watcher()
+    await watcher.watch()
+    await store.append(THREAD, said(type="text-delta", id="t", delta="goes on"))
+    await watcher.until(lambda: folded(watcher.events) == {"b~1": ("message", "goes on")})
+    folded_before = stage.followings.statistics().folded
+    await store.append(THREAD, native(kind="reaction", targetSeq=target, emoji="👍", op="add"))
+    await store.append(THREAD, said(type="text-delta", id="t", delta="!"))
+    await watcher.until(lambda: folded(watcher.events) == {"b~1": ("message", "goes on!")})
+    assert stage.followings.statistics().folded - folded_before == 2
 
 
 def talk(run_id: str) -> list[dict[str, Any]]:

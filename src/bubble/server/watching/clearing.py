@@ -43,12 +43,13 @@ class BeforeClear:
             self._cleared_seq, self._runs = cleared_seq, {}
         runs = self._runs
         if run_id not in runs:
+            run = (await self._view.log.runs([run_id])).get(run_id)
+            if run is not None and run.last_seq <= cleared_seq:  # somebody reacts to it; it may go on yet
+                return {}
             runs[run_id] = await self._read(run_id, cleared_seq)
         return runs[run_id]
 
     async def _read(self, run_id: str, seq: int) -> Before:
-        run = (await self._view.log.runs([run_id])).get(run_id)
-        last = seq if run is None else min(run.last_seq, seq)
-        portion = await Portion.fold(self._view, first=last + 1, last=last, runs=[run_id])
+        portion = await Portion.fold(self._view, first=seq + 1, last=seq, runs=[run_id])
         messages = (await portion.snapshot()).messages
         return {message["id"]: message["parts"] for message in messages if run_of(message) == run_id}

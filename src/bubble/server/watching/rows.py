@@ -76,7 +76,7 @@ def _parts_after(before: Sequence[MessagePart], parts: Sequence[MessagePart]) ->
         if index >= len(before):
             yield index, part
         elif part["type"] in _TEXTS:
-            rest = _rest(str(before[index]["text"]), str(part["text"]))
+            rest = _rest(str(before[index].get("text", "")), str(part["text"]))
             if rest:
                 yield index, {**part, "text": rest}
         elif not equal(part, before[index]):
