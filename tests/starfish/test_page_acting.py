@@ -214,6 +214,47 @@ def test_an_open_run_can_be_asked_to_stop(server: Server, look: Look) -> None:
 
 
 @pytest.mark.requirement("SF-23")
+def test_a_stop_that_did_not_arrive_is_said_beside_it_and_can_be_asked_again(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Not stopping", bot)
+    run = bot.begin(thread, *spoken("One, two"))
+    page = look(ada, viewport={"width": 390, "height": 800}).look_at(thread)
+    page.route("**/events", lambda route: route.abort())
+    page.get_by_role("button", name="Stop Helper").click()
+    problem = page.locator("#running").get_by_role("alert")
+    expect(problem).to_have_text("The server cannot be reached.")
+    expect(problem).to_be_in_viewport()
+    page.unroute("**/events")
+    page.get_by_role("button", name="Stop Helper").click()
+    expect(page.locator("#running")).to_have_text("Helper is asked to stop …")
+    bot.finish(thread, run, "interrupted")
+
+
+@pytest.mark.requirement("SF-23")
+def test_who_works_is_shown_however_often_runs_begin_and_end(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Busy", bot)
+    looker = look(ada)
+    page = looker.log_in()
+    page.clock.install()
+    looker.look_at(thread, page)
+    expect(page.locator(".fact-line")).to_have_count(2)
+    page.clock.pause_at(page.evaluate("Date.now() + 200"))
+    run = bot.begin(thread, *spoken("I stay"))
+    # Something begins or ends all the time, so there is no quiet moment to ask who is running. The page's clock stands between its frames.
+    with page.expect_response("**/runs?**"):
+        for number in range(1, 13):
+            bot.say(thread, f"Number {number}", kind="agent_work")
+            while page.locator(".message .rich").count() <= number:
+                page.clock.run_for(16)
+    page.clock.resume()
+    expect(page.locator("#running")).to_contain_text("Helper is working")
+    bot.finish(thread, run)
+
+
+@pytest.mark.requirement("SF-23")
 def test_stop_is_for_the_run_that_is_open_now_also_when_it_follows_another_at_once(server: Server, look: Look) -> None:
     ada = server.account("Ada")
     bot = server.account("Helper", kind="bot", owner=ada.principal_id)

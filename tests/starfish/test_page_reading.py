@@ -178,6 +178,8 @@ def test_threads_are_by_latest_activity_with_what_is_unread_and_can_be_searched(
     )
     page.get_by_label("Search threads").fill("second")
     expect(links).to_have_text(["Second thread"])
+    # What the tab is called does not depend on what is searched.
+    expect(page).to_have_title("First thread · Bubble")
 
 
 @pytest.mark.requirement("SF-15")

@@ -294,6 +294,44 @@ def test_a_restart_in_the_middle_of_a_message_loses_and_doubles_nothing(own_serv
     expect(page.locator(".message .rich")).to_have_text(["Count!", "one two", "While you were away", "three"])
 
 
+@pytest.mark.requirement("SF-33")
+def test_a_thread_that_is_asked_for_while_the_server_is_away_is_there_when_it_is_back(
+    own_server: Server, look: Look
+) -> None:
+    ada = own_server.account("Ada")
+    one, other = ada.thread("One"), ada.thread("Other")
+    ada.say(other, "Here I am")
+    page = look(ada).look_at(one)
+    expect(page.locator(".thread-link")).to_have_count(2)
+    own_server.stop()
+    page.get_by_role("link", name="Other").click()
+    expect(page.locator("#connection")).to_contain_text("The connection was lost")
+    expect(page.locator("#welcome")).to_be_hidden()
+    assert other in page.url
+    own_server.start()
+    expect(page.locator("#title")).to_have_text("Other", timeout=10_000)
+    expect(page.locator(".message .rich")).to_have_text("Here I am")
+    expect(page.locator(".person")).to_have_count(1)
+    expect(page.locator("#connection")).to_be_hidden()
+
+
+@pytest.mark.requirement("SF-33")
+def test_names_that_could_not_be_had_are_asked_for_again(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace Hopper")
+    thread = ada.thread("Names", grace)
+    grace.say(thread, "hello")
+    ada.call("DELETE", f"/v1/threads/{thread}/grants/{grace.principal_id}")
+    looker = look(ada)
+    page = looker.log_in()
+    for asked in ("**/grants?**", "**/v1/principals/**"):
+        page.route(asked, lambda route: route.abort())
+    looker.look_at(thread, page)
+    expect(page.locator(".message .author")).to_have_text(grace.principal_id)
+    page.unroute_all()
+    expect(page.locator(".message .author")).to_have_text("Grace Hopper", timeout=10_000)
+    expect(page.locator(".person")).to_have_count(1)
+
+
 @pytest.mark.requirement("SF-34")
 def test_who_is_removed_while_looking_sees_nothing_more(server: Server, look: Look) -> None:
     ada, grace = server.account("Ada"), server.account("Grace")

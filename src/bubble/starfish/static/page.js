@@ -6,10 +6,11 @@ import { Conversation } from "./conversation.js";
 import { $, announce, dayOf, isFocusLost, make, setText } from "./dom.js";
 import { Events } from "./events.js";
 import { People } from "./people.js";
+import { Runs } from "./runs.js";
 import { forget, isLoggedOut, onLogin, onLogout, tellLogout, write } from "./tabs.js";
 import { Threads, titleOf } from "./threads.js";
 
-const RUNS_EVERY = 4_000;
+const ASK_AGAIN = 1_000;
 const narrow = matchMedia("(max-width: 52rem)");
 const medium = matchMedia("(max-width: 72rem)");
 
@@ -28,7 +29,7 @@ function toLogin() {
 }
 
 function toLoginAtOnce() {
-  const threadId = new URLSearchParams(location.search).get("thread");
+  const threadId = askedFor();
   location.replace(threadId ? `login?${new URLSearchParams({ thread: threadId })}` : "login");
 }
 
@@ -78,8 +79,9 @@ async function lookUp(id) {
   try {
     strangers.set(id, await get(`v1/principals/${encodeURIComponent(id)}`));
     conversation.log.rename();
-    showRunning();
-  } catch {
+    runs.show();
+  } catch (error) {
+    if (error.status === 0) strangers.delete(id); // asked for again when it is shown again
     // nobody that we may know of: the id is shown
   }
 }
@@ -93,7 +95,7 @@ function roomOf(threadId) {
     me,
     nameOf,
     kindOf: (id) => principal(id)?.kind,
-    mayDecide: ({ metadata: { bubble } }) => people.mayWrite && session.me.kind === "user" && bubble.principalId !== me && people.startedBy(bubble.runId) !== me,
+    mayDecide: ({ metadata: { bubble } }) => people.mayWrite && session.me.kind === "user" && bubble.principalId !== me && runs.find(bubble.runId)?.principalId !== me,
   };
 }
 
@@ -108,8 +110,9 @@ const people = new People({
     conversation.log.refresh();
   },
   onGone: (why) => gone(why),
-  onRuns: () => showRunning(),
 });
+
+const runs = new Runs({ nameOf, mayStop: () => people.mayWrite, onChange: () => people.setRunning(runs.open) });
 
 const composer = new Composer({ onSend: () => conversation.log.toEnd(), onStopped: () => sayReplaced() });
 
@@ -125,7 +128,7 @@ const conversation = new Conversation({
   message(message, { isLive, before }) {
     const about = message.metadata.bubble;
     if (about.principalId === session.me.principalId && about.runId) composer.arrived(about.runId);
-    if (about.status !== before?.metadata.bubble.status) planRuns();
+    if (about.status !== before?.metadata.bubble.status) runs.look();
     if (!isLive || before) return;
     for (const { type } of message.parts) {
       if (type === "data-bubble-participant") void people.load().catch(() => {});
@@ -137,38 +140,6 @@ const conversation = new Conversation({
 const events = new Events({ onState: connectionState, onRefused: refused });
 
 new Bots();
-
-// Runs
-
-let planned = 0;
-
-function planRuns() {
-  clearTimeout(planned);
-  planned = setTimeout(() => people.loadRuns().catch(() => {}), 120);
-}
-
-setInterval(() => {
-  if (!document.hidden && thread) planRuns();
-}, RUNS_EVERY);
-
-function showRunning() {
-  const runs = people.runs.filter((run) => run.principalId !== session.me.principalId || run.kind !== "user_input");
-  const items = runs.map((run) => {
-    const item = make("span", { class: "run", "data-run": run.runId }, make("bdi", {}, nameOf(run.principalId)), people.stopping.has(run.runId) ? " is asked to stop …" : " is working …");
-    if (people.mayWrite && !people.stopping.has(run.runId)) {
-      const stop = make("button", { type: "button", class: "stop", "aria-label": `Stop ${nameOf(run.principalId)}` }, "Stop");
-      stop.onclick = () => people.stop(run.runId);
-      item.append(stop);
-    }
-    return item;
-  });
-  const key = JSON.stringify(items.map((item) => [item.dataset.run, item.textContent]));
-  if ($("running").dataset.key === key) return;
-  $("running").dataset.key = key;
-  const focused = $("running").contains(document.activeElement) ? document.activeElement.closest(".run").dataset.run : null;
-  $("running").replaceChildren(...items);
-  if (focused) (items.find((item) => item.dataset.run === focused)?.querySelector("button") ?? $("text")).focus();
-}
 
 // The connection
 
@@ -210,6 +181,7 @@ function close() {
   conversation.close();
   events.clear();
   people.clear();
+  runs.watch(null);
   setText($("title"), "");
   clearTimeout(telling);
   tell("");
@@ -247,16 +219,16 @@ async function arrive({ isAsked = false } = {}) {
 
 async function open(threadId) {
   close();
+  $("welcome").hidden = true;
   let found;
   try {
-    found = await get(threadPath(threadId));
+    found = await load(threadId);
   } catch (error) {
-    if (error.status !== 401) gone(error.status === 404 ? "There is no such thread, or it is not for you" : error.message);
+    if (error.status !== 401 && !session.other) gone(error.status === 404 ? "There is no such thread, or it is not for you" : error.message);
     return;
   }
-  if (new URLSearchParams(location.search).get("thread") !== threadId) return;
+  if (!found) return;
   thread = found;
-  $("welcome").hidden = true;
   $("thread").hidden = false;
   showPeople(!medium.matches);
   threads.select(threadId);
@@ -265,7 +237,22 @@ async function open(threadId) {
   showThread();
   composer.open(threadId);
   conversation.open(found, roomOf(threadId));
-  planRuns();
+  runs.watch(threadId);
+}
+
+const askedFor = () => new URLSearchParams(location.search).get("thread");
+
+/** The thread, as soon as the server can be reached; null when the address says another one by then. */
+async function load(threadId) {
+  for (;;) {
+    const found = await get(threadPath(threadId)).catch((error) => {
+      if (error.status !== 0 && error.status !== 429 && error.status < 500) throw error;
+    });
+    if (askedFor() !== threadId) return null;
+    if (found) return found;
+    connectionState("waiting");
+    await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN));
+  }
 }
 
 async function reload() {
@@ -279,9 +266,10 @@ async function reload() {
 
 function showThread() {
   setText($("title"), titleOf(thread));
+  threads.name(titleOf(thread));
   $("composer").hidden = !people.mayWrite;
   $("reading-only").hidden = people.mayWrite;
-  showRunning();
+  runs.show();
 }
 
 function showView() {
@@ -290,7 +278,7 @@ function showView() {
   $("event-view").hidden = !isEvents;
   $("as-messages").setAttribute("aria-pressed", String(!isEvents));
   $("as-events").setAttribute("aria-pressed", String(isEvents));
-  if (isEvents) void get(threadPath(thread.threadId)).then((found) => events.open(found), () => {});
+  if (isEvents) void load(thread.threadId).then((found) => found && view === "events" && events.open(found), () => {});
   else {
     events.close();
     conversation.log.stick();
@@ -380,7 +368,7 @@ async function begin() {
     } catch (error) {
       if (error.status === 401) return;
       setText($("starting"), `${error.message} Trying again …`);
-      await new Promise((resolve) => setTimeout(resolve, 1_000));
+      await new Promise((resolve) => setTimeout(resolve, ASK_AGAIN));
     }
   }
   session.ended = toLogin;
@@ -391,7 +379,7 @@ async function begin() {
   $("app").hidden = false;
   await threads.load();
   const newest = threads.threads[0];
-  if (!new URLSearchParams(location.search).get("thread") && newest && !narrow.matches) {
+  if (!askedFor() && newest && !narrow.matches) {
     history.replaceState(null, "", `./?${new URLSearchParams({ thread: newest.threadId })}`);
   }
   if (!newest) {

@@ -1,13 +1,14 @@
 // Who takes part, in which role, and who is running; and what an owner may do with the thread.
-import { append, get, patch, put, remove, session, threadPath } from "./api.js";
+import { get, patch, put, remove, session, threadPath } from "./api.js";
 import { $, act, clone, make, setAvatar, setText } from "./dom.js";
 import { ask } from "./ask.js";
 
+const AGAIN = 4_000; // when the participants could not be had
 const ROLES = ["observer", "participant", "owner"];
 
 export class People {
-  constructor({ onChange, onGone, onRuns }) {
-    this.on = { change: onChange, gone: onGone, runs: onRuns };
+  constructor({ onChange, onGone }) {
+    this.on = { change: onChange, gone: onGone };
     this.clear();
     $("invite").addEventListener("submit", (event) => {
       event.preventDefault();
@@ -16,14 +17,15 @@ export class People {
     $("rename").addEventListener("click", () => this.rename());
     $("leave").addEventListener("click", () => this.leave());
     $("delete").addEventListener("click", () => this.destroy());
+    setInterval(() => { if (!this.isLoaded && !document.hidden) this.load().catch(() => {}); }, AGAIN);
     $("join").addEventListener("click", () => act($("join"), this.problem(), () => this.put(session.me.principalId, "participant")));
   }
 
   clear() {
     this.thread = null;
     this.grants = [];
-    this.runs = [];
-    this.stopping = new Set();
+    this.running = new Set();
+    this.isLoaded = false;
     this.shown = "";
     $("people-list").replaceChildren();
     $("invite-id").value = "";
@@ -69,40 +71,17 @@ export class People {
     } while (after !== null);
     if (this.thread?.threadId !== threadId) return;
     this.grants = grants;
+    this.isLoaded = true;
     const role = grants.find(({ principalId }) => principalId === session.me.principalId)?.role;
     this.thread = { ...this.thread, role };
     this.show();
     this.on.change();
   }
 
-  /** Who started the run, if it is open. */
-  startedBy(runId) {
-    return this.runs.find((run) => run.runId === runId)?.principalId;
-  }
-
-  /** Who is running, as the server has it. */
-  async loadRuns() {
-    const threadId = this.thread?.threadId;
-    if (!threadId) return;
-    const { runs } = await get(threadPath(threadId, "/runs?state=open&limit=50"));
-    if (this.thread?.threadId !== threadId) return;
-    const before = this.runs.map(({ runId }) => runId).join();
-    this.runs = runs;
-    for (const id of this.stopping) if (!runs.some(({ runId }) => runId === id)) this.stopping.delete(id);
-    if (before !== runs.map(({ runId }) => runId).join()) this.show();
-    this.on.runs();
-  }
-
-  async stop(runId) {
-    this.stopping.add(runId);
-    this.on.runs();
-    try {
-      await append(this.thread.threadId, { type: "run_interrupt_requested", runId });
-    } catch (error) {
-      this.stopping.delete(runId);
-      this.on.runs();
-      setText(this.problem(), error.message);
-    }
+  /** Who works now. */
+  setRunning(runs) {
+    this.running = new Set(runs.map(({ principalId }) => principalId));
+    this.show();
   }
 
   show() {
@@ -117,7 +96,7 @@ export class People {
 
   showList() {
     const list = $("people-list");
-    const shown = JSON.stringify([this.grants, this.runs.map(({ principalId }) => principalId), this.manages]);
+    const shown = JSON.stringify([this.grants, [...this.running], this.manages]);
     if (shown === this.shown) return;
     this.shown = shown;
     const focused = list.contains(document.activeElement) ? [document.activeElement.closest("li").dataset.id, document.activeElement.className] : null;
@@ -135,7 +114,7 @@ export class People {
     const about = item.querySelector(".id");
     setText(about, principalId);
     item.querySelector(".badge").hidden = principal?.kind !== "bot";
-    const isRunning = this.runs.some((run) => run.principalId === principalId);
+    const isRunning = this.running.has(principalId);
     item.classList.toggle("is-running", isRunning);
     if (isRunning) about.prepend(make("span", { class: "busy" }, "working"), " · ");
     item.querySelector(".role").append(...(this.manages ? this.controls(grant, name) : [make("span", { class: "role-text" }, role)]));

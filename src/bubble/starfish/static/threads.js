@@ -72,6 +72,13 @@ export class Threads {
 
   select(threadId) {
     this.current = threadId;
+    this.title = null;
+    this.show();
+  }
+
+  /** What the open thread is called, also where it is not in the list. */
+  name(title) {
+    this.title = title;
     this.show();
   }
 
@@ -96,8 +103,7 @@ export class Threads {
     setText(none, $("search").value.trim() ? "No thread has this in its name." : "No threads yet.");
     $("more-threads").hidden = this.after === null;
     const total = this.threads.filter((thread) => this.countOf(thread)).length;
-    const current = this.threads.find(({ threadId }) => threadId === this.current);
-    document.title = `${total ? `(${total}) ` : ""}${current ? `${titleOf(current)} · ` : ""}Bubble`;
+    document.title = `${total ? `(${total}) ` : ""}${this.title ? `${this.title} · ` : ""}Bubble`;
   }
 
   countOf({ threadId }) {
