@@ -6,12 +6,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from bubble.server.watching.board import BotBoard
 from bubble.server.watching.clearing import BeforeClear
 from bubble.server.watching.following import BotFollowing
 from bubble.server.watching.history import read_session
+from bubble.server.watching.session import Aside, roster_change
+from bubble.server.watching.slices import counter_of
 from bubble.server.watching.stretches import Stretches
 from bubble.server.watching.viewer import Viewer
 from bubble.store.memory import MemoryStore
@@ -153,3 +156,24 @@ async def test_who_comes_back_is_told_how_things_stand_again_if_that_changed_on_
     following.board.forget(before + 1)
     told = await taken(viewer, released=before + 1)
     assert [frame.live for frame in told if isinstance(frame, AgentState)] == ([[]] if ends else [])
+
+
+@pytest.mark.requirement("WA-12", "WA-78", "WA-80")
+@pytest.mark.parametrize("name", ["Another name", None])
+async def test_who_comes_back_is_told_how_the_bot_is_listed_again_if_that_changed_on_the_way(
+    store: MemoryStore, name: str | None
+) -> None:
+    seq = (await store.position(THREAD)).head
+    cursor = WatchCursor(bot_id=BOT, session_id=THREAD, generation=0, after_updated_seq=counter_of(seq))
+    await store.append(THREAD, said(type="text-start", id="1"))
+    following = await standing(store)
+    board = following.board
+    viewer = viewer_of(following, through=board.head, cursor=cursor)
+    begun = await viewer.take(released=board.head)
+    assert begun is not None
+    assert isinstance(begun.frames[-1], RosterChanged)
+    if name is not None:
+        board.session.bot = msgspec.structs.replace(board.session.bot, display_name=name)
+        board.tell([Aside(board.head, roster_change(board.session.bot, kind="updated", at_ms=0))])
+    told = [frame for frame in await taken(viewer, released=board.head) if isinstance(frame, RosterChanged)]
+    assert [frame.agent["displayName"] for frame in told if frame.agent] == ([] if name is None else [name])

@@ -1,7 +1,8 @@
 """One watcher's way through a session: from wherever it begins to where the board is, and on with it.
 
 It has a place, and nothing else. Where the board does not reach back to that place, it takes stretches of the log until it does. What was
-told beside the transcript is in those as well, but for how things stand: that is told when the board is reached, if it has changed.
+told beside the transcript is in those as well, but for how things stand and how the bot is listed: that is told when the board is reached,
+if it has changed.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from bubble.protocol.resources import Principal
 from bubble.server.watching.board import BotBoard
 from bubble.server.watching.following import BotFollowing
 from bubble.server.watching.session import roster_change
@@ -48,6 +50,7 @@ class Viewer:
         self._states: Sequence[WatchFrame] | None = (
             None  # how things stood when it was told last, if nothing that the board told came after
         )
+        self._bot: Principal | None = None  # as it was listed then, or when it was looked last
         self._stretch: Stretch | None = None
         self._next_slice = 0
         self._events = STRETCH_EVENTS
@@ -79,7 +82,7 @@ class Viewer:
     def _begin(self, board: BotBoard) -> Own:
         cursor, generation = self._cursor, board.session.generation
         whose = board.whose
-        self._states = board.states()
+        self._states, self._bot = board.states(), board.session.bot
         if cursor is None:
             self._generation, self._counter = generation, board.begins_after
             self._heard = board.heard_by(counter_of(self._through))
@@ -91,8 +94,7 @@ class Viewer:
                 stale = CursorTooOld(agent_id=whose.bot_id, session_id=whose.thread_id, generation=generation)
                 return Own([stale], whose, cursor.after_updated_seq)
             self._counter = max(cursor.after_updated_seq, board.begins_after)
-        listed = roster_change(board.session.bot, kind="listed", at_ms=self._now_ms)
-        return Own([*self._states, listed], whose, None)
+        return Own([*self._states, self._listed(self._bot)], whose, None)
 
     def _begin_anew(self, board: BotBoard) -> Own:
         whose = board.whose
@@ -110,11 +112,16 @@ class Viewer:
             return False
         return self._heard is not None or seq_of(self._counter) >= board.tells_from
 
+    def _listed(self, bot: Principal) -> WatchFrame:
+        return roster_change(bot, kind="listed", at_ms=self._now_ms)
+
     def _hear(self, board: BotBoard) -> Sequence[WatchFrame]:
-        """Listens to the board from now on; how things stand, if that has changed."""
+        """Listens to the board from now on; how things stand and how the bot is listed, as far as that has changed."""
         self._heard = board.heard_by(self._counter)
-        before, self._states = self._states, board.states()
-        return [] if self._states == before else self._states
+        states, bot = self._states, self._bot
+        self._states, self._bot = board.states(), board.session.bot
+        changed = [] if self._states == states else [*self._states]
+        return changed if self._bot == bot else [*changed, self._listed(self._bot)]
 
     def _take_from(self, board: BotBoard) -> Slice | None:
         taken: Slice | None = None
