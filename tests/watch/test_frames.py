@@ -67,7 +67,14 @@ def test_bytes_are_base64_of_either_alphabet_with_or_without_padding(
 
 
 @pytest.mark.requirement("WA-52")
-@pytest.mark.parametrize("written", ["a", "a b=", "é", 1, [], "ab===", "a=bc"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        *("a", "a b=", "é", 1, [], "ab===", "a=bc", "=", "ab=", "abc==", "abcd=", "abcd====", "ab\n"),
+        *("ab", "abd"),  # the last letter says more than the bytes
+        "+/-_",
+    ],
+)
 def test_anything_else_is_no_body(written: object) -> None:
     with pytest.raises(WatchError, match=r"`\$\.rows\.entries\[0\]\.body`"):
         entry_of(body=written)

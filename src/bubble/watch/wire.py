@@ -45,7 +45,6 @@ _ENUM: Final = range(-(2**31), 2**31)
 _DIGITS: Final = 4_000  # beyond that the interpreter itself makes no integer
 
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,19}")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/_-]*={0,2}")
 _STANDARD: Final = str.maketrans("-_", "+/")
 
 
@@ -232,10 +231,10 @@ class Fields:
         text = self.optional_text(name)
         if not text:
             return None
-        bare = text.rstrip("=").translate(_STANDARD)
-        if not _BASE64.fullmatch(text) or len(bare) % 4 == 1:
+        data = _bytes_of(text)
+        if data is None:
             malformed(f"{self.path}.{name}", "base64")
-        return base64.b64decode(bare + "=" * (-len(bare) % 4))
+        return data
 
     def messages(self, name: str) -> list[Fields]:
         """Repeated messages."""
@@ -257,6 +256,17 @@ class Fields:
         if isinstance(value, str) or not isinstance(value, Sequence):
             malformed(f"{self.path}.{name}", "an array")
         return cast("Sequence[JSONValue]", value)
+
+
+def _bytes_of(text: str) -> bytes | None:
+    # The decoder need not be strict: whatever it passes over makes the text another one than that of the bytes.
+    try:
+        data = base64.b64decode(text.translate(_STANDARD) + "==")
+    except ValueError:
+        return None
+    encode = base64.urlsafe_b64encode if "-" in text or "_" in text else base64.b64encode
+    whole = encode(data).decode("ascii")
+    return data if text in (whole, whole.rstrip("=")) else None
 
 
 def _word(value: JSONValue, path: str) -> Word:
