@@ -40,8 +40,9 @@ peers: $(PEERS:%=$(VENV)/peers/%/.done)  ## environments of their own for the ag
 bench: $(VENV)/.dev  ## the figures
 	$(BIN)/python -m bench
 
-faults: $(VENV)/.dev  ## kill the server KILLS times at random moments; nothing may be lost or doubled
-	BUBBLE_KILLS=$(KILLS) $(BIN)/python -m pytest tests/faults --timeout 0 --session-timeout 864000
+faults: $(VENV)/.dev  ## kill the server and connectors KILLS times at random moments; nothing may be lost or doubled
+	BUBBLE_KILLS=$(KILLS) BUBBLE_REEF_KILLS=$(KILLS) $(BIN)/python -m pytest \
+		tests/faults tests/amphibian/test_faults.py tests/reef/test_recovery.py --timeout 0 --session-timeout 864000
 
 dist: $(VENV)/.dev  ## the wheel and the source archive, in dist/
 	$(BIN)/python -m build --no-isolation

@@ -1,16 +1,15 @@
 """A bot as a program of its own: repeats what it hears, word by word, each durable before the next.
 
-`python bot.py CONFIG` is the bot. `python bot.py CONFIG --forks` starts one for each line on standard input, as a child that has everything
-loaded, and says its process id; that is quicker than a new interpreter, and a child is killed like any other process.
+`python -m tests.amphibian.bot CONFIG` is the bot. With `--forks`, there is one for each line on standard input.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import sys
 
 from bubble.amphibian import Reply, Session, Turn, host
+from tests.amphibian.nursery import fork_for_each_line
 
 
 class Repeating:
@@ -32,21 +31,9 @@ class Repeating:
         sys.stderr.write(f"cancelled on {thread_id} {session.get()}\n")
 
 
-def fork_for_each_line(config: str) -> None:
-    for _ in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            host(Repeating(), name="echo", config=config)
-            os._exit(0)
-        sys.stdout.write(f"{child}\n")
-        sys.stdout.flush()
-        os.waitpid(child, 0)
-        sys.stdout.write("ended\n")
-        sys.stdout.flush()
-
-
 if __name__ == "__main__":
+    config = sys.argv[1]
     if "--forks" in sys.argv:
-        fork_for_each_line(sys.argv[1])
+        fork_for_each_line(lambda: host(Repeating(), name="echo", config=config))
     else:
-        host(Repeating(), name="echo", config=sys.argv[1])
+        host(Repeating(), name="echo", config=config)

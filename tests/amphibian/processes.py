@@ -21,7 +21,7 @@ from tests.faults.signals import send_signal
 
 __all__ = ["ATTENDING", "BotProcess", "Scene", "scene"]
 
-BOT = Path(__file__).with_name("bot.py")
+ROOT = Path(__file__).parents[2]
 ATTENDING = "echo is attending"
 PATIENCE = 60.0
 CONFIG = """
@@ -53,7 +53,8 @@ class BotProcess:
     async def start(self) -> None:
         """Starts it without waiting for anything."""
         self._process = await asyncio.create_subprocess_exec(
-            *(sys.executable, str(BOT), str(self._config)),
+            *(sys.executable, "-m", "tests.amphibian.bot", str(self._config)),
+            cwd=ROOT,
             env={name: value for name, value in os.environ.items() if not name.startswith("BUBBLE_")},
             stderr=asyncio.subprocess.PIPE,
         )

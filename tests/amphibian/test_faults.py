@@ -7,15 +7,14 @@ import os
 import random
 import re
 import signal
-import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import pytest
 
 from tests.amphibian.logs import ME, interrupt
-from tests.amphibian.processes import ATTENDING, BOT, PATIENCE, BotProcess, Scene, scene, write
+from tests.amphibian.nursery import nursery
+from tests.amphibian.processes import ATTENDING, BotProcess, Scene, scene, write
 from tests.amphibian.world import text_of
 from tests.faults.signals import send_signal
 
@@ -165,46 +164,6 @@ async def test_a_grant_that_is_revoked_in_the_middle_of_a_reply_ends_it_alone(he
 # --- kill -9 --------------------------------------------------------------------------------------------------------------------
 
 
-class Nursery:
-    """Starts bots one after the other, and kills them."""
-
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
-
-    async def start(self) -> int:
-        """A new one; its process id."""
-        assert self._process.stdin is not None
-        self._process.stdin.write(b"\n")
-        return int(await self._line())
-
-    async def kill(self, bot: int) -> None:
-        """Kills it and waits for its end."""
-        os.kill(bot, signal.SIGKILL)
-        assert await self._line() == "ended"
-
-    async def _line(self) -> str:
-        assert self._process.stdout is not None
-        async with asyncio.timeout(PATIENCE):
-            return (await self._process.stdout.readline()).decode().strip()
-
-
-@asynccontextmanager
-async def nursery(here: Scene) -> AsyncIterator[Nursery]:
-    process = await asyncio.create_subprocess_exec(
-        *(sys.executable, str(BOT), str(here.config), "--forks"),
-        env={name: value for name, value in os.environ.items() if not name.startswith("BUBBLE_")},
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )
-    try:
-        yield Nursery(process)
-    finally:
-        assert process.stdin is not None
-        process.stdin.close()
-        await process.wait()
-
-
 async def post_until(here: Scene, over: asyncio.Event) -> list[str]:
     """Says one thing after the other, the next one when the last one is in some reply or the bot was killed meanwhile."""
     said: list[str] = []
@@ -215,23 +174,24 @@ async def post_until(here: Scene, over: asyncio.Event) -> list[str]:
     return said
 
 
+@pytest.mark.timeout(120 + 2 * KILLS)
 async def test_kills_at_random_moments_lose_no_question_and_leave_no_run_open(here: Scene) -> None:
     print(f"BUBBLE_SEED={SEED}")  # noqa: T201 - a failure must be repeatable
     chance = random.Random(SEED)  # noqa: S311 - not for secrets
     over = asyncio.Event()
-    async with nursery(here) as bots:
+    async with nursery("tests.amphibian.bot", str(here.config), "--forks") as bots:
         posting = asyncio.create_task(post_until(here, over))
         for _ in range(KILLS):
             bot = await bots.start()
             await asyncio.sleep(chance.uniform(0, LONGEST_LIFE))  # the moment of the kill is what is random here
-            await bots.kill(bot)
+            await bots.end(bot)
         over.set()
         last = await bots.start()
         said = await posting
         await here.thread.say("the end")
         while "the end" not in await here.thread.answered():
             pass
-        os.kill(last, signal.SIGTERM)
+        await bots.end(last, signal.SIGTERM)
     answered = await replies(here)
     assert [each for each in said if not any(each in reply.split() for reply in answered)] == []
     assert await here.thread.open_runs() == 0
