@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from bubble.amphibian.agents import Agent, Reply, Turn
+from bubble.amphibian.agents import Agent, Reply, Session, Turn
 from bubble.amphibian.backlog import BacklogPolicy
 from bubble.amphibian.connector import Connector
 from bubble.amphibian.past import find_beginning
@@ -532,6 +532,47 @@ async def test_threads_have_sessions_of_their_own_that_survive_a_restart(world: 
         for thread in threads:
             key = ThreadKey(server=world.server.url, principal_id=ME, thread_id=thread.thread_id)
             assert thread.thread_id in (await store.read(key)).session.decode()
+
+
+class Resuming(Listener):
+    """One that looks after its session first, and then perhaps fails."""
+
+    def __init__(self, *failures: Exception) -> None:
+        super().__init__()
+        self.did: list[str] = []
+        self._failures = list(failures)
+
+    async def resume(self, thread_id: str, session: Session) -> None:
+        self.did.append(f"resume {thread_id} {session.get()}")
+        await asyncio.sleep(0)
+        if self._failures:
+            raise self._failures.pop()
+        self.did.append("resumed")
+
+    async def respond(self, turn: Turn, reply: Reply) -> None:
+        self.did.append(turn.text)
+        await reply.session.set({"asked": turn.text})
+        await super().respond(turn, reply)
+
+
+async def test_an_agent_looks_after_its_session_before_it_is_asked_anything(world: World, path: str) -> None:
+    thread = await world.thread()
+    for text, session in (("one", {}), ("two", {"asked": "one"})):
+        await thread.say(text)
+        agent = Resuming()
+        async with attending(world, agent, path):
+            await thread.answered()
+        assert agent.did == [f"resume {thread.thread_id} {session}", "resumed", text]
+
+
+async def test_an_agent_that_fails_with_its_session_is_asked_all_the_same(
+    world: World, path: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    thread = await world.thread()
+    await thread.say("one")
+    async with attending(world, Resuming(RuntimeError("a mistake")), path):
+        assert await thread.answered() == "You said: one"
+    assert f"The agent was not told what becomes of thread {thread.thread_id}." in caplog.text
 
 
 # --- a server that is out of reach ----------------------------------------------------------------------------------------------
