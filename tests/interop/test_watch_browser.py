@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import httpx2
 import pytest
 
 from bubble.client import BubbleConnection
@@ -180,11 +181,11 @@ async def test_behind_nginx_a_page_goes_on_by_itself_where_the_browser_gave_up_o
 
 
 @asynccontextmanager
-async def public_site(port: int, directory: Path) -> AsyncIterator[None]:
+async def public_site(port: int, directory: Path, *, thread_id: str = "tour") -> AsyncIterator[None]:
     """The guide's application, on that port and with its data in the directory."""
     shutil.copy(EXAMPLES / "bot.html", directory)
-    code = (EXAMPLES / "public_bot.py").read_text(encoding="utf-8")
-    (directory / "public_bot.py").write_text(code.replace("127.0.0.1:8001", f"127.0.0.1:{port}"), encoding="utf-8")
+    code = (EXAMPLES / "public_bot.py").read_text(encoding="utf-8").replace("127.0.0.1:8001", f"127.0.0.1:{port}")
+    (directory / "public_bot.py").write_text(code.replace('"tour"', f'"{thread_id}"'), encoding="utf-8")
     options = ["--port", str(port), "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
     command = [sys.executable, "-m", "uvicorn", "public_bot:app", *options]
     environment = {**os.environ, "TOKEN": ADMIN_TOKEN}
@@ -219,3 +220,26 @@ async def test_the_page_of_the_guide_shows_a_bot_to_somebody_without_a_token(tmp
                 await run.text("And back.")
             await tab.until("document.querySelector('#rows').textContent.includes('And back.')")
             assert await tab.run("document.querySelectorAll('#rows dt').length") == 4
+
+
+@pytest.mark.requirement("WA-85", "WA-91")
+async def test_the_page_of_the_guide_begins_anew_where_its_cursor_is_of_another_session(tmp_path: Path) -> None:
+    [port] = free_ports(1)
+    url = f"http://127.0.0.1:{port}"
+    async with opened_tab() as tab, BubbleConnection(f"{url}/bubble", token=ADMIN_TOKEN) as admin:
+        async with public_site(port, tmp_path):
+            await admin.create_principal("guide", kind="bot", owner_principal_id="admin")
+            token = (await admin.mint_token("guide")).token
+            async with BubbleConnection(f"{url}/bubble", token=token) as bot:
+                for thread_id in ("tour", "other"):
+                    await admin.create_thread(thread_id=thread_id)
+                    await admin.put_grant(thread_id, "guide", "participant")
+                    await bot.send_message(thread_id, f"On the {thread_id}.")
+            await tab.go(f"{url}/")
+            await tab.until("document.querySelector('#rows').textContent.includes('On the tour.')")
+        async with public_site(port, tmp_path, thread_id="other"):
+            await tab.until("document.querySelector('#rows').textContent.includes('On the other.')")
+            assert not await tab.run("document.querySelector('#rows').textContent.includes('On the tour.')")
+            async with httpx2.AsyncClient(base_url=url) as http:
+                refused = await http.get("/live", headers={"Last-Event-ID": "7"})
+                assert (refused.status_code, refused.json()) == (400, {"code": "invalid_cursor"})

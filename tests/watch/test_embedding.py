@@ -8,15 +8,15 @@ from typing import Annotated, TypeAlias
 
 import httpx2
 import pytest
-from fastapi import FastAPI, Header
+from fastapi import FastAPI, Header, HTTPException
 from starlette.applications import Starlette
 from starlette.requests import Request
-from starlette.responses import StreamingResponse
+from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
 from bubble.protocol.sse import SseDecoder
 from bubble.testing.asgi import StreamingASGITransport
-from bubble.watch import WatchSource, bot_events_sse, watch_bot
+from bubble.watch import WatchError, WatchSource, bot_events_sse, watch_bot
 from tests.watch.catalogue import BOT, cursor_text, rows, said
 from tests.watch.upstreams import Held
 
@@ -27,13 +27,14 @@ Application: TypeAlias = Callable[[WatchSource], Starlette]
 
 
 def in_starlette(source: WatchSource) -> Starlette:
-    async def bot_events(request: Request) -> StreamingResponse:
-        events = watch_bot(
-            source,
-            bot_id=request.path_params["bot_id"],
-            session_id=request.query_params.get("session", ""),
-            resume_from=request.headers.get("last-event-id"),
-        )
+    async def bot_events(request: Request) -> Response:
+        bot_id, session = request.path_params["bot_id"], request.query_params.get("session", "")
+        try:
+            events = watch_bot(
+                source, bot_id=bot_id, session_id=session, resume_from=request.headers.get("last-event-id")
+            )
+        except WatchError as refused:
+            return JSONResponse({"detail": refused.code}, status_code=400)
         stream = bot_events_sse(events)
         return StreamingResponse(stream, headers=dict(stream.headers))
 
@@ -47,7 +48,10 @@ def in_fastapi(source: WatchSource) -> Starlette:
     async def bot_events(
         bot_id: str, session: str = "", last_event_id: Annotated[str | None, Header()] = None
     ) -> StreamingResponse:
-        events = watch_bot(source, bot_id=bot_id, session_id=session, resume_from=last_event_id)
+        try:
+            events = watch_bot(source, bot_id=bot_id, session_id=session, resume_from=last_event_id)
+        except WatchError as refused:
+            raise HTTPException(400, refused.code) from None
         stream = bot_events_sse(events)
         return StreamingResponse(stream, headers=dict(stream.headers))
 
@@ -75,6 +79,17 @@ async def test_ten_lines_are_a_stream_that_a_browser_can_resume(application: App
         ("message", cursor_text(23)),
         ("stream.closed", cursor_text(23)),  # a decoder's id sticks; the record has none
     ]
+
+
+@pytest.mark.requirement("WA-91")
+@pytest.mark.parametrize("application", [in_starlette, in_fastapi])
+@pytest.mark.parametrize("cursor", ["yesterday", "7", cursor_text(22, session="thread-2")])
+async def test_a_visitor_with_an_id_that_is_no_cursor_of_the_session_is_refused(
+    application: Application, cursor: str
+) -> None:
+    async with client(application, Held()) as http:
+        answer = await http.get(URL, headers={"Last-Event-ID": cursor})
+    assert (answer.status_code, answer.json()) == (400, {"detail": "invalid_cursor"})
 
 
 @pytest.mark.requirement("WA-67", "WA-91")
