@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import stat
+from collections.abc import Sequence
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from bubble.amphibian.database import Database
 from bubble.amphibian.settlement import SettlementTracker
 from bubble.amphibian.store import MEMORY, AmphibianStore, Remembered, ThreadKey
 from bubble.protocol.errors import Conflict, Unavailable
@@ -183,3 +187,35 @@ async def test_checkpoints_that_cannot_be_written_are_kept_for_the_next_time(pat
             other.execute("ALTER TABLE elsewhere RENAME TO checkpoints")
         store.note_checkpoint(ThreadKey(server="http://s", principal_id="bot", thread_id="u"), SettlementTracker(1))
         assert (await store.read(KEY)).checkpoint == 7
+
+
+async def test_sessions_that_are_written_at_the_same_time_share_a_transaction(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    counts: list[int] = []
+    write = Database.write
+
+    def noted(self: Database, sql: str, rows: Sequence[tuple[object, ...]]) -> None:
+        counts.append(len(rows))
+        write(self, sql, rows)
+
+    monkeypatch.setattr(Database, "write", noted)
+    keys = [replace(KEY, thread_id=f"t{number}") for number in range(50)]
+    async with await AmphibianStore.open(str(path)) as store:
+        await asyncio.gather(*(store.write_session(key, b'{"a":1}') for key in keys))
+        assert len(counts) <= 2
+        assert {(await store.read(key)).session for key in keys} == {b'{"a":1}'}
+
+
+async def test_sessions_that_cannot_be_written_are_kept_for_the_next_time(path: Path) -> None:
+    other = replace(KEY, thread_id="other")
+    async with await AmphibianStore.open(str(path)) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as another:
+            another.execute("ALTER TABLE sessions RENAME TO elsewhere")
+            failed = await asyncio.gather(
+                *(store.write_session(key, b'{"a":1}') for key in (KEY, other)), return_exceptions=True
+            )
+            assert [type(each) for each in failed] == [Unavailable, Unavailable]
+            another.execute("ALTER TABLE elsewhere RENAME TO sessions")
+        await store.write_session(KEY, b'{"a":2}')
+        assert [(await store.read(key)).session for key in (KEY, other)] == [b'{"a":2}', b'{"a":1}']

@@ -59,7 +59,8 @@ class Remembered:
 class AmphibianStore:
     """Checkpoints and sessions in a SQLite file, or in `MEMORY` for as long as the process lives. Use as `async with await open(…)`.
 
-    Checkpoints are written behind the caller's back, those of many threads at once; `flush` waits for them. Sessions are written at once.
+    Checkpoints are written behind the caller's back, those of many threads at once; `flush` waits for them. Sessions are written at once,
+    those that come while others are being written together.
     """
 
     def __init__(self, database: Database, executor: ThreadPoolExecutor) -> None:
@@ -68,6 +69,8 @@ class AmphibianStore:
         self._waiting: dict[ThreadKey, SettlementTracker] = {}
         self._being_written: dict[ThreadKey, SettlementTracker] = {}
         self._writing: asyncio.Task[Unavailable | None] | None = None
+        self._sessions: dict[ThreadKey, bytes] = {}
+        self._sessions_are_written = asyncio.Lock()
 
     @classmethod
     async def open(cls, path: str = MEMORY) -> Self:
@@ -91,6 +94,7 @@ class AmphibianStore:
     async def close(self) -> None:
         """Writes what waits and closes the file. Raises `Unavailable` if it cannot be written."""
         try:
+            await self._write_sessions()
             await self.flush()
         finally:
             await self._call(self._database.close)
@@ -100,6 +104,8 @@ class AmphibianStore:
         """What is known of a thread."""
         if key in self._waiting or key in self._being_written:
             await self.flush()
+        if key in self._sessions:
+            await self._write_sessions()
         row = await self._call(partial(self._database.row, _READ, key.row()))
         checkpoint, beyond, session = row if row is not None else (None, None, None)
         return Remembered(
@@ -126,8 +132,21 @@ class AmphibianStore:
         return self._writing
 
     async def write_session(self, key: ThreadKey, session: bytes) -> None:
-        """Keeps an agent's session, durably."""
-        await self._call(partial(self._database.write, _WRITE_SESSION, [(*key.row(), session.decode())]))
+        """Keeps an agent's session: durably, on return. Raises `Unavailable` if it cannot be written; then it is with the next one."""
+        self._sessions[key] = session
+        await self._write_sessions()
+
+    async def _write_sessions(self) -> None:
+        async with self._sessions_are_written:
+            if not self._sessions:  # somebody who waited here has written all of them
+                return
+            taken, self._sessions = self._sessions, {}
+            rows = [(*each.row(), text.decode()) for each, text in taken.items()]
+            try:
+                await self._call(partial(self._database.write, _WRITE_SESSION, rows))
+            except BaseException:
+                self._sessions = {**taken, **self._sessions}
+                raise
 
     async def _write_waiting(self) -> Unavailable | None:
         while self._waiting:
