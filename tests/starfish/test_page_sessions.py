@@ -111,6 +111,28 @@ def test_a_logout_in_one_tab_is_one_in_all_tabs_also_in_those_that_slept(server:
     expect(other.get_by_label("Message", exact=True)).to_have_value("")
 
 
+@pytest.mark.requirement("SF-31", "SF-21")
+def test_a_logout_asks_first_where_it_would_take_what_could_not_be_sent(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread, other = ada.thread("Unsent"), ada.thread("Other")
+    page = look(ada).look_at(thread)
+    page.route("**/events:batch", lambda route: route.abort())
+    page.get_by_label("Message", exact=True).fill("important")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator("#outbox li")).to_contain_text("Not sent")
+    page.goto(f"{server.url}/?thread={other}")
+    expect(page.locator("#title")).to_have_text("Other")
+    page.get_by_role("button", name="Log out").click()
+    expect(page.locator("#ask")).to_contain_text("Something that you wrote was not sent")
+    page.locator("#ask").get_by_role("button", name="Cancel").click()
+    page.goto(f"{server.url}/?thread={thread}")
+    expect(page.locator("#outbox li")).to_contain_text("important")
+    page.get_by_role("button", name="Log out").click()
+    page.locator("#ask").get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("Your token")).to_be_visible()
+    assert page.evaluate("sessionStorage.length") == 0
+
+
 @pytest.mark.requirement("SF-31")
 def test_what_belongs_to_another_application_of_the_same_origin_outlives_a_logout(server: Server, look: Look) -> None:
     ada = server.account("Ada")

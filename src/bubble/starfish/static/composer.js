@@ -2,7 +2,7 @@
 // so that it is in the log once, whatever became of the first attempt.
 import { call, randomId, session, threadPath } from "./api.js";
 import { $, make, setText } from "./dom.js";
-import { read, write } from "./tabs.js";
+import { names, read, write } from "./tabs.js";
 
 const PIECE = 100_000; // characters of one event; an event may have a megabyte
 
@@ -29,6 +29,12 @@ export class Composer {
       event.preventDefault();
       this.submit();
     });
+  }
+
+  /** Whether something in this tab, in whichever thread, was sent and did not arrive. */
+  get hasUnsent() {
+    const inMemory = [...this.outboxes.values()].flat().some(({ state }) => state !== "sent");
+    return inMemory || names().some((name) => name.startsWith(`outbox:${session.me.principalId}:`));
   }
 
   /** Another thread: its draft, and what of it is still to be sent. */

@@ -1,10 +1,12 @@
 // The page: who is logged in, which thread is open, how the connection is. The rest is in the modules beside this one.
 import { get, isRenewed, remove, session, threadPath } from "./api.js";
+import { ask } from "./ask.js";
 import { Bots } from "./bots.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { $, announce, dayOf, isFocusLost, make, setText } from "./dom.js";
 import { Events } from "./events.js";
+import { Names } from "./names.js";
 import { People } from "./people.js";
 import { Runs } from "./runs.js";
 import { forget, isLoggedOut, onLogin, onLogout, tellLogout, write } from "./tabs.js";
@@ -65,28 +67,15 @@ addEventListener("pageshow", ({ persisted }) => { if (persisted) location.reload
 
 // Names
 
-const strangers = new Map(); // id → what is known of somebody who takes no part any more
-
-function principal(id) {
-  const known = people.principal(id) ?? strangers.get(id);
-  if (known === undefined) void lookUp(id);
-  return known ?? null;
-}
-
-async function lookUp(id) {
-  strangers.set(id, null);
-  if (id.startsWith("system:")) return;
-  try {
-    strangers.set(id, await get(`v1/principals/${encodeURIComponent(id)}`));
+const names = new Names({
+  known: (id) => people.principal(id),
+  onLearned() {
     conversation.log.rename();
     runs.show();
-  } catch (error) {
-    if (error.status === 0) strangers.delete(id); // asked for again when it is shown again
-    // nobody that we may know of: the id is shown
-  }
-}
+  },
+});
 
-const nameOf = (id) => principal(id)?.displayName ?? id;
+const nameOf = (id) => names.of(id);
 
 function roomOf(threadId) {
   const me = session.me.principalId;
@@ -94,7 +83,7 @@ function roomOf(threadId) {
     threadId,
     me,
     nameOf,
-    kindOf: (id) => principal(id)?.kind,
+    kindOf: (id) => names.principal(id)?.kind,
     mayDecide: ({ metadata: { bubble } }) => people.mayWrite && session.me.kind === "user" && bubble.principalId !== me && runs.find(bubble.runId)?.principalId !== me,
   };
 }
@@ -340,6 +329,17 @@ addEventListener("keydown", (event) => {
 });
 
 $("log-out").addEventListener("click", async () => {
+  if (!composer.hasUnsent) return logOut();
+  await ask({
+    title: "Log out?",
+    text: "Something that you wrote was not sent. It is lost then.",
+    confirm: "Log out",
+    danger: true,
+    action: logOut,
+  });
+});
+
+async function logOut() {
   isLeaving = true;
   try {
     await remove("v1/sessions");
@@ -352,7 +352,7 @@ $("log-out").addEventListener("click", async () => {
   }
   tellLogout();
   leave();
-});
+}
 
 addEventListener("popstate", () => void arrive());
 

@@ -64,6 +64,12 @@ export function read(name) {
   return kept?.mark === mark ? kept.value : null;
 }
 
+/** The names under which this tab keeps something. */
+export function names() {
+  const keys = attempt(() => Object.keys(sessionStorage)) ?? [];
+  return keys.filter((key) => key.startsWith(KEPT)).map((key) => key.slice(KEPT.length));
+}
+
 /** Keeps a value; a null, empty or missing one is none. */
 export function write(name, value) {
   const isNothing = value === null || value === undefined || value.length === 0;
@@ -71,18 +77,14 @@ export function write(name, value) {
 }
 
 export function forget() {
-  attempt(() => {
-    for (const key of Object.keys(sessionStorage)) if (key.startsWith(KEPT)) sessionStorage.removeItem(key);
-  });
+  for (const name of names()) write(name, null);
 }
 
 const newMark = () => `${Date.now()}-${Math.random()}`;
 
 /** What was kept before somebody logged out is not for who comes now. */
 function forgetOld() {
-  attempt(() => {
-    for (const key of Object.keys(sessionStorage)) if (key.startsWith(KEPT) && read(key.slice(KEPT.length)) === null) sessionStorage.removeItem(key);
-  });
+  for (const name of names()) if (read(name) === null) write(name, null);
 }
 
 forgetOld();
