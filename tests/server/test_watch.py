@@ -296,6 +296,29 @@ async def test_what_was_open_at_a_clear_goes_on_after_it(alice: Person, bot: Per
 
 
 @pytest.mark.requirement("WA-76", "WA-93")
+async def test_what_is_said_again_after_a_clear_is_shown_though_it_is_the_same(
+    alice: Person, bot: Person, thread: str
+) -> None:
+    mood: Json = control("mood", n=1) | {"id": "m"}
+    data: Json = {"type": "data-x", "id": "d", "data": 5}
+    await bot.append(thread, bot.starts("r"))
+    await says(bot, mood, data, {"type": "data-y", "id": "d", "data": 5}, BEGIN, delta("hel"))
+    async with watching(alice) as stream:
+        await shown(stream, "r")
+        await says(bot, control("session_cleared"), delta("lo"))
+        await until(stream, "reset")
+        live = folded(await shown(stream, "r"))
+        assert live == await settled(alice) == {"r": ("message", "lo")}
+        await says(bot, mood)
+        live = folded(await shown(stream, "r~part-0"), live)
+        await says(bot, data)
+        live = folded(await shown(stream, "r~part-1"), live)
+    page = await settled(alice)
+    assert page == {entry: row for entry, row in live.items() if entry[0] == "r"}
+    assert page.keys() == {"r", "r~part-0", "r~part-1"}
+
+
+@pytest.mark.requirement("WA-76", "WA-93")
 async def test_what_somebody_else_goes_on_saying_after_a_clear_is_shown(
     alice: Person, bot: Person, thread: str
 ) -> None:

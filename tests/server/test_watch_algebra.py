@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections import defaultdict
 from collections.abc import Iterable
 from random import Random
 from typing import Any
@@ -17,6 +18,7 @@ from bubble.protocol.errors import Conflict
 from bubble.protocol.events import SequencedEvent
 from bubble.protocol.jsontext import JSONValue
 from bubble.protocol.sse import SseEvent
+from bubble.server.watching.rows import rows_of
 from bubble.store.memory import MemoryStore
 from tests.server.messages.logs import RUNS, Move, Writer, moves
 from tests.server.messages.views import THREAD
@@ -102,8 +104,26 @@ def texts_of(state: State) -> dict[str, str]:
     return {id: text for id, text in texts.items() if text}
 
 
-async def said_since_the_clear(store: MemoryStore) -> dict[str, str]:
-    """The same, as the assembler's window tells it."""
+def parts_of(state: State, *, but_for: set[str]) -> dict[str, list[str]]:
+    """By message, what else is there; but for some of the messages."""
+    rows = [(message_of(id), shown) for id, (kind, shown) in state.items() if kind == "entry"]
+    return gathered((id, shown) for id, shown in rows if id not in but_for)
+
+
+def message_of(entry_id: str) -> str:
+    return entry_id.partition("~part-")[0]
+
+
+def gathered(bodies: Iterable[tuple[str, Any]]) -> dict[str, list[str]]:
+    by_message: defaultdict[str, list[str]] = defaultdict(list)
+    for message_id, body in bodies:
+        if "part" in body:
+            by_message[message_id].append(json.dumps(body["part"], sort_keys=True))
+    return {message_id: sorted(parts) for message_id, parts in by_message.items()}
+
+
+async def said_since_the_clear(store: MemoryStore) -> tuple[dict[str, str], dict[str, list[str]], set[str]]:
+    """The same two, as the assembler's window tells them, and the messages of which something was deleted, whose parts are left out."""
     texts = await store.read(THREAD, from_seq=1, to_seq=10**6, limit=10**6, max_bytes=2**40)
     cleared = max((seq for seq, part in own_controls(texts) if part["name"] == "session_cleared"), default=0)
     deleted = {
@@ -116,7 +136,10 @@ async def said_since_the_clear(store: MemoryStore) -> dict[str, str]:
         await thread.clear_window(cleared)
         messages = (await thread.window()).messages
     said = {each["id"]: "\n\n".join(str(p["text"]) for p in each["parts"] if p["type"] == "text") for each in messages}
-    return {id: text for id, text in said.items() if text and id not in deleted}
+    bodies = [(message["id"], json.loads(row.body)) for message in messages for row in rows_of(message, BOT)]
+    touched = set(map(message_of, deleted))
+    parts = gathered((id, body) for id, body in bodies if id not in touched)
+    return {id: text for id, text in said.items() if text and id not in deleted}, parts, touched
 
 
 def own_controls(texts: Iterable[bytes]) -> list[tuple[int, Any]]:
@@ -156,7 +179,9 @@ def test_every_way_of_watching_ends_with_the_same_page(made: list[Move], seed: i
                     await watcher.until(lambda watcher=watcher: is_complete(folded(watcher.events)))  # type: ignore[misc]
                 last = await everything_of(stage)
                 expected = folded(last.events)
-                assert texts_of(expected) == await said_since_the_clear(store)
+                texts, parts, deleted = await said_since_the_clear(store)
+                assert texts_of(expected) == texts
+                assert parts_of(expected, but_for=deleted) == parts
                 assert [folded(watcher.events) for watcher in (first, *others)] == [expected] * (1 + len(others))
                 ids = first.ids
                 for cursor in chance.sample(ids, min(6, len(ids))):

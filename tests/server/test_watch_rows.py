@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -84,7 +85,9 @@ def test_what_the_bot_says_about_its_session_is_no_row() -> None:
     assert kinds(message(*map(named, controls))) == []
 
 
-def rows_after(before: list[dict[str, Any]], *parts: dict[str, Any], who: str = "bot") -> list[tuple[str, object]]:
+def rows_after(
+    before: Sequence[dict[str, Any] | None], *parts: dict[str, Any], who: str = "bot"
+) -> list[tuple[str, object]]:
     """By row id, what is shown of a message that had the parts `before` when the session was cleared: the text, or the part."""
     bodies = [load_json(row.body) for row in rows_of(message(*parts, who=who), "bot", before=before)]
     return [(body["id"], _shown(body)) for body in bodies]  # type: ignore[index, call-overload, misc]
@@ -130,6 +133,11 @@ def test_a_call_that_was_open_at_a_clear_is_shown_whole_once_it_changes_and_wher
     done = TOOL | {"state": "output-available", "output": 2}
     assert rows_after([TEXT, TOOL], TEXT, TOOL) == []
     assert rows_after([TEXT, TOOL], TEXT, done) == [("r~part-1", done)]
+
+
+@pytest.mark.requirement("WA-93")
+def test_what_was_said_again_after_a_clear_is_shown_though_it_is_the_same() -> None:
+    assert rows_after([TEXT, FACT, None], TEXT, FACT, FACT) == [("r~part-2", FACT)]
 
 
 def test_a_number_that_json_cannot_say_is_null_in_a_body() -> None:

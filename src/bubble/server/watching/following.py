@@ -87,7 +87,7 @@ class BotFollowing:
             shown,
             head=head,
             covers=covers,
-            before=await self.before.find(shown, cleared_seq=session.cleared_seq),
+            before=await self.before.find(shown, cleared_seq=session.cleared_seq, head=head),
             asides=await past_asides(self.view.log, self.bot, await self.view.log.texts(tells_from + 1, head)),
             tells_from=tells_from,
             after=self.board,
@@ -100,7 +100,7 @@ class BotFollowing:
             head, changed = messages.head, messages.messages_after(board.head)
             texts = await _read(along, board.head + 1, head)
             await know_runs(session, self.view.log, texts)
-            before = await self.before.find(changed, cleared_seq=session.cleared_seq_after(texts))
+            before = await self.before.find(changed, cleared_seq=session.cleared_seq_after(texts), head=head)
             board.show(texts, changed, head=head, before=before)
             if messages.covers > board.covers:
                 board.forget(messages.covers)

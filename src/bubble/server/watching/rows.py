@@ -5,7 +5,7 @@ else all that they said, as an entry `message`. Everything else in it, tool call
 the parts, which never changes. A message that belongs to no run is a fact and nothing else, so its row has its id.
 
 Where a message goes on although the bot has cleared its session, its rows are of what came after that, as in a window (spec 4, "window()"):
-the rest of a text, and whole whatever else is new or other than before.
+the rest of a text, and whole whatever else is new, is other than before, or was said again.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ from bubble.protocol.parts import EMPTY
 from bubble.server.messages.encoding import message_json
 from bubble.server.watching.controls import CONTROLS
 
-__all__ = ["Row", "rows_of"]
+__all__ = ["TEXTS", "Row", "rows_of"]
 
 _SILENT: Final = CONTROLS | {EMPTY}
-_TEXTS: Final = frozenset({"text", "reasoning"})
+#: Parts that grow.
+TEXTS: Final = frozenset({"text", "reasoning"})
 
 
 class Row:
@@ -53,8 +54,11 @@ class Row:
         return self.kind == other.kind and equal(self._shows, other._shows)
 
 
-def rows_of(message: BubbleMessage, bot_id: str, *, before: Sequence[MessagePart] = ()) -> list[Row]:
-    """Its rows in their order. `before` are the parts that it had when the bot last cleared its session: only what came after is shown."""
+def rows_of(message: BubbleMessage, bot_id: str, *, before: Sequence[MessagePart | None] = ()) -> list[Row]:
+    """Its rows in their order.
+
+    `before` are the parts that it had when the bot last cleared its session, None for one that was said again. What came after is shown.
+    """
     about = message["metadata"]["bubble"]
     is_own = about["principalId"] == bot_id
     parts = list(_parts_after(before, message["parts"]))
@@ -70,17 +74,17 @@ def rows_of(message: BubbleMessage, bot_id: str, *, before: Sequence[MessagePart
     return rows
 
 
-def _parts_after(before: Sequence[MessagePart], parts: Sequence[MessagePart]) -> Iterator[tuple[int, MessagePart]]:
+def _parts_after(
+    before: Sequence[MessagePart | None], parts: Sequence[MessagePart]
+) -> Iterator[tuple[int, MessagePart]]:
     """What came after the parts were as they were `before`, each with its place."""
     for index, part in enumerate(parts):
-        if index >= len(before):
-            yield index, part
-        elif part["type"] in _TEXTS:
-            rest = _rest(str(before[index].get("text", "")), str(part["text"]))
-            if rest:
-                yield index, {**part, "text": rest}
-        elif not equal(part, before[index]):
-            yield index, part
+        there = before[index] if index < len(before) else None
+        if there is None or part["type"] not in TEXTS:
+            if there is None or not equal(part, there):
+                yield index, part
+        elif rest := _rest(str(there["text"]), str(part["text"])):
+            yield index, {**part, "text": rest}
 
 
 def _rest(before: str, text: str) -> str:

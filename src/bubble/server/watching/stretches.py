@@ -95,7 +95,7 @@ class Stretches:
             return None
         growing = await Growing.after(self._view, first)
         changed = (await growing.grow(texts)).upserts
-        before = await self._before.find(changed, cleared_seq=session.cleared_seq)
+        before = await self._before.find(changed, cleared_seq=session.cleared_seq, head=growing.head)
         deleted = {entry_id: seq for entry_id, seq in session.deleted.items() if first < seq <= growing.head}
         told = posted(changed, session, deleted=deleted, before=before)
         rows = [each for each in told if each.counter > begin.counter]
