@@ -159,6 +159,34 @@ def test_any_other_missing_capability_is_forbidden_with_the_message_of_the_page(
     assert caught.value.message == 'Principal "ann" lacks "events.message_part" on thread "thread-1".'
 
 
+@pytest.mark.requirement("PR-5-11", "PR-4-11")
+@pytest.mark.parametrize(("deployment", "role"), [("user", "participant"), ("admin", None)])
+def test_who_lacks_something_by_the_narrowing_of_the_token_alone_is_told_so(
+    deployment: DeploymentRole, role: str | None
+) -> None:
+    one = guard(role=deployment, capabilities=["thread.read"])
+    with pytest.raises(Forbidden) as caught:
+        one.require("events.message_part", thread_id="thread-1", role=role, join_policy="invite")
+    assert caught.value.message == (
+        'Principal "ann" has "events.message_part" on thread "thread-1", but not with this token, which is narrowed.'
+    )
+    with pytest.raises(Forbidden, match=r'has "grants.join" on thread "t", but not with this token'):
+        guard(capabilities=["thread.read"]).require("grants.join", thread_id="t", role=None, join_policy="open")
+    with pytest.raises(Forbidden, match=r'"ann" lacks "grants.manage" on thread "t"'):
+        guard(capabilities=["thread.read"]).require("grants.manage", thread_id="t", role="observer", join_policy="open")
+
+
+@pytest.mark.requirement("PR-5-06", "PR-4-11", "PR-4-12")
+@pytest.mark.parametrize("one", [identity(capabilities=["thread.read"]), identity(threads=["t"])])
+def test_who_lacks_something_in_the_deployment_by_the_narrowing_alone_is_told_so(one: Identity) -> None:
+    policy = Policy()
+    with pytest.raises(Forbidden) as caught:
+        policy.require_deployment(one, "threads.create")
+    assert caught.value.message == 'Principal "ann" has "threads.create", but not with this token, which is narrowed.'
+    with pytest.raises(Forbidden, match=r'"ann" lacks "threads.name"'):
+        policy.require_deployment(one, "threads.name")
+
+
 @pytest.mark.requirement("PR-5-15", "PR-5-14")
 def test_on_an_open_thread_an_outsider_may_read_and_join_and_that_is_all() -> None:
     assert may(guard(), None, join_policy="open") == {"thread.read", "grants.join"}

@@ -31,6 +31,22 @@ def test_a_role_is_given_changed_and_taken(admin: Shell, thread: str, person: Ca
     assert "guest" not in admin.ok("grants", "list", thread)
 
 
+def test_a_narrowed_token_is_said_to_be_what_is_in_the_way(
+    admin: Shell, thread: str, person: Callable[..., Shell]
+) -> None:
+    person("narrow")
+    admin.ok("grants", "put", thread, "narrow", "participant")
+    token = admin.ok("tokens", "mint", "narrow", "--thread", thread, "--capability", "thread.read").strip()
+    reader = Shell(directory=admin.directory, variables={**admin.variables, "BUBBLE_TOKEN": token})
+    for said in (reader.fails("post", thread, "x", code=1), reader.fails("threads", "create", code=1)):
+        assert "not with this token, which is narrowed. Use another token" in said
+        assert "owner" not in said
+        assert "administrator" not in said
+    assert "A narrowed token neither sees nor manages principals." in reader.fails(
+        "principals", "create", "b", "--kind", "bot", code=1
+    )
+
+
 def test_a_role_that_does_not_exist_is_answered_with_those_that_do(admin: Shell, thread: str) -> None:
     said = "bubble: There is no such role here; the roles are observer, owner, participant.\n"
     assert admin.fails("grants", "put", thread, "admin", "boss", code=2) == said

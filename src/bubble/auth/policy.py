@@ -10,7 +10,7 @@ from typing import Final
 from bubble.auth.identity import Identity
 from bubble.protocol.errors import Forbidden, thread_not_found
 from bubble.protocol.events import APPENDABLE_TYPES
-from bubble.protocol.resources import PrincipalKind
+from bubble.protocol.resources import Principal, PrincipalKind
 
 __all__ = [
     "BUILTIN_ROLES",
@@ -71,17 +71,18 @@ class Policy:
         """What the identity may do beside any thread; nothing, where it is narrowed to some threads."""
         if identity.threads is not None:
             return frozenset()
-        principal = identity.principal
-        if principal.deployment_role == "admin":
-            granted = DEPLOYMENT_CAPABILITIES
-        else:
-            granted = frozenset({"threads.create"}) if principal.kind == "user" else frozenset()
+        granted = _of_the_deployment(identity.principal)
         return granted if identity.capabilities is None else granted & identity.capabilities
 
     def require_deployment(self, identity: Identity, capability: str) -> None:
         """Raises `Forbidden` unless the identity may do this in the deployment."""
         if capability not in self.deployment_capabilities(identity):
-            raise Forbidden(f'Principal "{identity.principal.principal_id}" lacks "{capability}".')
+            raise self.denial(identity, capability)
+
+    def denial(self, identity: Identity, capability: str) -> Forbidden:
+        """What to tell who may not do this in the deployment: whether that is a matter of the principal, or of its bearer alone."""
+        has_it = capability in _of_the_deployment(identity.principal)
+        return _lacking(identity.principal.principal_id, f'"{capability}"', but_for_the_bearer=has_it)
 
 
 class IdentityGuard:
@@ -108,7 +109,8 @@ class IdentityGuard:
             return
         if capability in _HIDDEN or not (within and self._sees(role, is_open=is_open)):
             raise thread_not_found(thread_id)
-        raise Forbidden(f'Principal "{self.principal_id}" lacks "{capability}" on thread "{thread_id}".')
+        has_it = capability in self._of_the_principal(role) or (is_open and capability in _ON_OPEN_THREADS)
+        raise _lacking(self.principal_id, f'"{capability}" on thread "{thread_id}"', but_for_the_bearer=has_it)
 
     def has(self, capability: str, *, thread_id: str, role: str | None) -> bool:
         """Whether the role (or being an admin) carries the capability, within what the bearer is narrowed to."""
@@ -126,9 +128,24 @@ class IdentityGuard:
         return capabilities
 
     def _work_out(self, role: str | None) -> frozenset[str]:
-        carried = CAPABILITIES if self._is_admin else self._policy.roles.get(role or "", frozenset())
+        carried = self._of_the_principal(role)
         narrowing = self._identity.capabilities
         return carried if narrowing is None else carried & narrowing
 
+    def _of_the_principal(self, role: str | None) -> frozenset[str]:
+        return CAPABILITIES if self._is_admin else self._policy.roles.get(role or "", frozenset())
+
     def _allows(self, capability: str) -> bool:
         return self._identity.capabilities is None or capability in self._identity.capabilities
+
+
+def _of_the_deployment(principal: Principal) -> frozenset[str]:
+    if principal.deployment_role == "admin":
+        return DEPLOYMENT_CAPABILITIES
+    return frozenset({"threads.create"}) if principal.kind == "user" else frozenset()
+
+
+def _lacking(principal_id: str, what: str, *, but_for_the_bearer: bool) -> Forbidden:
+    if but_for_the_bearer:
+        return Forbidden(f'Principal "{principal_id}" has {what}, but not with this token, which is narrowed.')
+    return Forbidden(f'Principal "{principal_id}" lacks {what}.')

@@ -32,6 +32,7 @@ _FOREIGN: Final = re.compile(r"(?P<server>\S+?)(/v1/\S*)? answered \d+, and not 
 _UNREADABLE: Final = "The server's answer cannot be read"
 _NO_WEBSOCKET: Final = "instead of opening a WebSocket."
 _ROLES: Final = re.compile(r"`\$\.\S*role` must be one of (?P<roles>.+)\.")
+_NARROWED: Final = "not with this token, which is narrowed."
 _LACKED: Final = re.compile(r'lacks "[\w.]+"(?P<thread> on thread )?')
 
 
@@ -95,6 +96,8 @@ def _remedy_of(error: BubbleError) -> str:
         return "A proxy in front of the server must let WebSockets through."
     if error.code != "forbidden":
         return _REMEDIES.get(error.code, "")
+    if error.message.endswith(_NARROWED):
+        return "Use another token, or mint one that is less narrow: `bubble tokens mint`."
     lacked = _LACKED.search(error.message)
     if lacked is None:  # not a matter of rights that somebody could give
         return ""

@@ -263,8 +263,8 @@ def _require_open(run_id: str, run: RunState) -> None:
 def _check_finisher(event: RunFinished, run: RunState, guard: Guard | None, ledger: Ledger) -> None:
     if guard is None or event.principal_id == run.principal_id:
         return
-    if not guard.has("runs.finish_any", thread_id=ledger.thread_id, role=ledger.role_of(guard.principal_id)):
-        raise Forbidden(f'Principal "{guard.principal_id}" lacks "runs.finish_any" on thread "{ledger.thread_id}".')
+    role = ledger.role_of(guard.principal_id)
+    guard.require("runs.finish_any", thread_id=ledger.thread_id, role=role, join_policy=ledger.join_policy)
 
 
 def _forbid_own_decision(event: ToolCallApproval, guard: Guard | None, ledger: Ledger, admission: Admission) -> None:

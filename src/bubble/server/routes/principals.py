@@ -189,9 +189,11 @@ def _is_admin(call: Call) -> bool:
 
 
 def _require_plain_user(identity: Identity) -> None:
-    if identity.principal.kind != "user" or identity.is_narrowed:
+    if identity.principal.kind != "user":
         raise Forbidden(f'Principal "{identity.principal.principal_id}" lacks "principals.manage".')
+    if identity.is_narrowed:
+        raise Forbidden("A narrowed token neither sees nor manages principals.")
 
 
 def _lacks_management(call: Call) -> Forbidden:
-    return Forbidden(f'Principal "{call.principal_id}" lacks "principals.manage".')
+    return call.services.policy.denial(call.identity, "principals.manage")
