@@ -258,7 +258,7 @@ class ThreadRelay:
             self._forwards.spawn(self._say_that_it_pauses())
 
     async def _mend(self, run: PendingRun) -> None:
-        if run not in self._pending.torn:  # answered, as turned out since
+        if self._forwards.is_closed or run not in self._pending.torn:  # answered, as turned out since
             return
         beginning = await self._port.find_beginning(run.run_id, before=run.begins_at)
         if run not in self._pending.torn:
