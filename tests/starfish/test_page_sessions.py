@@ -414,9 +414,11 @@ def test_who_may_only_read_from_now_on_is_told_while_looking(server: Server, loo
 @pytest.mark.parametrize("thread", ["no-such-thread", "__proto__", "<img src=x>"])
 def test_an_address_of_no_thread_says_so(server: Server, look: Look, thread: str) -> None:
     ada = server.account("Ada")
-    page = look(ada).log_in()
-    page.goto(f"{server.url}/?thread={thread}")
-    expect(page.locator("#welcome-title")).not_to_have_text("Choose a thread")
+    for width in (1280, 390):
+        page = look(ada, viewport={"width": width, "height": 800}).log_in()
+        page.goto(f"{server.url}/?thread={thread}")
+        expect(page.locator("#welcome-title")).to_be_in_viewport()
+        expect(page.locator("#welcome-title")).not_to_have_text("Choose a thread")
 
 
 @pytest.mark.requirement("SF-35")

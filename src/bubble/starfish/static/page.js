@@ -160,6 +160,7 @@ function gone(why) {
   close();
   setText($("welcome-title"), why);
   setText($("welcome-text"), "Choose another one, or begin one.");
+  $("app").dataset.pane = "main";
   history.replaceState(null, "", "./");
   if (isFocusLost()) $("welcome-title").focus();
   void threads.load();
