@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 
-from tests.cli.conftest import Server, Shell
+from tests.cli.conftest import TIMEOUT, Server, Shell
 
 
 def test_after_one_login_every_command_knows_its_server(shell: Shell, server: Server) -> None:
@@ -60,6 +60,14 @@ def test_a_server_that_is_not_there_is_said_with_the_remedy(shell: Shell) -> Non
     sentence = away.fails("threads", "list", code=1)
     assert "http://127.0.0.1:9" in sentence
     assert "bubble doctor" in sentence
+
+
+def test_a_server_that_is_not_there_is_said_in_one_sentence_and_no_log_beside_it(shell: Shell) -> None:
+    away = Shell(directory=shell.directory, variables={"BUBBLE_URL": "http://127.0.0.1:9", "BUBBLE_TOKEN": "t"})
+    with away.process("whoami") as command:
+        _, said = command.communicate(timeout=TIMEOUT)
+    assert said.startswith("bubble: Cannot reach http://127.0.0.1:9")
+    assert said.count("\n") == 1
 
 
 def test_whoami_is_the_wire_form_for_machines(admin: Shell) -> None:

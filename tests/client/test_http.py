@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 
 import httpx2
 import pytest
@@ -162,6 +163,30 @@ async def test_attempts_end_when_their_time_is_over_and_the_last_reason_is_raise
     with pytest.raises(Unavailable, match=r"Cannot reach http://bubble\.test: refused"):
         await wire.http.send(GET)
     assert wire.waits == [1, 2, 4, 8]
+
+
+async def test_that_nobody_answers_is_in_the_log_at_once_and_once_and_so_is_the_end_of_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    wire = Wire(*[REFUSED] * 3, *[done()] * 2, *[REFUSED] * 9, done())
+    with caplog.at_level(logging.INFO, logger="bubble.client"):
+        for _ in range(3):
+            await wire.http.send(GET)
+    away = "Cannot reach http://bubble.test: refused. Trying again."
+    assert [(each.levelname, each.getMessage()) for each in caplog.records] == [
+        ("WARNING", away),
+        ("INFO", "Reached http://bubble.test."),
+        ("WARNING", away),
+        ("INFO", "Reached http://bubble.test."),
+    ]
+
+
+async def test_what_is_not_tried_again_is_not_in_the_log_for_it_is_raised(caplog: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(Unavailable):
+        await Wire(REFUSED, retry_for=0.0).http.send(GET)
+    with pytest.raises(NotFound):
+        await Wire(error(404, "not_found")).http.send(GET)
+    assert caplog.records == []
 
 
 async def test_a_wait_that_would_take_too_long_is_not_begun() -> None:

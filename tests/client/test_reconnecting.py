@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 
@@ -384,6 +385,20 @@ async def test_an_outage_is_told_once_with_its_problem_and_once_when_it_is_over(
     async with client as bubble, bubble.subscribe_thread("t") as events:
         assert await read(events, 2) == [1, 2]
     assert [type(each) for each in told] == [Unavailable, type(None)]
+    await peer.played()
+
+
+async def test_a_socket_that_cannot_be_opened_is_in_the_log_once_and_one_that_broke_off_is_not(
+    peer: Peer, caplog: pytest.LogCaptureFixture
+) -> None:
+    peer.refusals = [HTTPStatus.SERVICE_UNAVAILABLE] * 3
+    peer.plays(opens(1, then=cut), opens(2, then=stay))
+    async with peer.client() as bubble, bubble.subscribe_thread("t") as events:
+        assert await read(events, 2) == [1, 2]
+    said = [each.getMessage() for each in caplog.records if each.levelno >= logging.WARNING]
+    assert said == [
+        f"ws://127.0.0.1:{peer.port}/v1/ws answered 503 instead of opening a WebSocket. Trying again.",
+    ]
     await peer.played()
 
 

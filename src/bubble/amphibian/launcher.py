@@ -182,6 +182,7 @@ def log_to_stderr() -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[handler])
     logging.getLogger("bubble").setLevel(logging.INFO)
     logging.getLogger("bubble.client").setLevel(logging.WARNING)  # every attempt to come back; `Contact` says it once
+    logging.getLogger("bubble.client.outage").setLevel(logging.ERROR)  # the same
 
 
 def _say(line: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final, TypeVar
@@ -20,10 +21,13 @@ T = TypeVar("T")
 
 # A person waits for an answer; a server that restarts is back by then.
 _RETRY_SECONDS: Final = 5.0
+# What the client would say of it on standard error where nothing else takes its log; a command says it in one sentence of its own.
+_UNHEARD: Final = logging.NullHandler()
 
 
 def run_async(work: Coroutine[object, object, T]) -> T:
     """The result of a command's coroutine, run on an event loop of its own; Ctrl-C cancels it cleanly."""
+    logging.getLogger("bubble.client").addHandler(_UNHEARD)
     return asyncio.run(work)
 
 

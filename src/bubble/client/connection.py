@@ -25,6 +25,7 @@ from bubble.client.listing import Listing
 from bubble.client.message_pages import MessagePage, read_message_page
 from bubble.client.messages import MessagesServices, MessagesSubscription
 from bubble.client.negotiation import AssemblerProvider, Extensions
+from bubble.client.outage import Reach
 from bubble.client.outbound import AttachedFile, Outbound, SentMessage
 from bubble.client.participation import Participation
 from bubble.client.paths import server_url
@@ -59,6 +60,7 @@ class BubbleConnection(Administration, Participation):
     `token` is a bearer, or a plain or coroutine function that gives one: it is asked at first use, every `refresh_every` seconds (sooner
     for a JWT that ends sooner), and when the server refuses the one in use; open sockets go over to the new one. What may be repeated
     is, for up to `retry_for` seconds; an append always may, by its idempotency key. `timeout` is what one answer may take, in seconds.
+    That nobody answers is in the log (`bubble.client`) at once, as a warning, and once as long as it lasts.
 
     Subscriptions share one WebSocket, opened when first needed. Each keeps at most `buffer_events` events and `buffer_bytes` bytes that
     its reader has not taken. `on_outage` is there to show how it goes: it is called with the problem when that WebSocket is lost, once
@@ -95,6 +97,7 @@ class BubbleConnection(Administration, Participation):
         self._refresh_every = refresh_every
         self._buffer_events = buffer_events
         self._buffer_bytes = buffer_bytes
+        self._reach = Reach(self.base_url)
         http = HttpClient(
             self.base_url,
             self._tokens,
@@ -103,6 +106,7 @@ class BubbleConnection(Administration, Participation):
             timeout=timeout,
             retry_for=retry_for,
             backoff=self._backoff,
+            reach=self._reach,
         )
         super().__init__(http)
         self._connector = connector or websocket_connector(ssl_context=ssl_context)
@@ -153,7 +157,9 @@ class BubbleConnection(Administration, Participation):
         await self._stack.aclose()
 
     def _new_socket(self) -> SupervisedSocket:
-        return SupervisedSocket(self._open_socket, self._tokens, backoff=self._backoff, on_outage=self._on_outage)
+        return SupervisedSocket(
+            self._open_socket, self._tokens, backoff=self._backoff, on_outage=self._on_outage, reach=self._reach
+        )
 
     async def _open_socket(self, token: str) -> Socket:
         url = f"ws{self.base_url.removeprefix('http')}/v1/ws"

@@ -24,6 +24,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from bubble.client.backoff import Backoff
+from bubble.client.outage import Reach
 from bubble.client.tokens import TokenSource
 from bubble.client.wire import decode_resource
 from bubble.protocol.errors import (
@@ -118,6 +119,7 @@ class HttpClient:
         timeout: float = 30.0,
         retry_for: float = 30.0,
         backoff: Backoff | None = None,
+        reach: Reach | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         monotonic: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -126,6 +128,7 @@ class HttpClient:
         self._timeout = timeout
         self._retry_for = retry_for
         self._backoff = backoff or Backoff()
+        self._reach = reach or Reach(base_url)
         self._sleep = sleep
         self._monotonic = monotonic
         self._client = httpx2.AsyncClient(
@@ -171,6 +174,8 @@ class HttpClient:
         was_lost = False
         for attempt in count():
             outcome = await self._attempt(call)
+            if isinstance(outcome, Answer) or not isinstance(outcome.error, Unavailable):
+                self._reach.found()
             if isinstance(outcome, Answer):
                 return outcome
             if call.method == "DELETE" and was_lost and isinstance(outcome.error, NotFound):
@@ -179,6 +184,8 @@ class HttpClient:
             wait = self._wait_before_retry(call, outcome, attempt)
             if wait is None or self._monotonic() + wait > deadline:
                 raise outcome.error
+            if isinstance(outcome.error, Unavailable):
+                self._reach.lost(outcome.error)
             await self._sleep(wait)
         raise AssertionError
 

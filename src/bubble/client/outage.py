@@ -1,12 +1,39 @@
-"""Telling whoever wants to know that the socket is gone, and that it is back: each once, however many attempts lie between."""
+"""Telling that the server is away, and that it is back: each once, however many attempts lie between.
+
+`Reach` tells the log, about requests and sockets that are not answered while it is tried again: without it, a program whose server does
+not run would say nothing until it gave up. `Outage` tells the program, about a socket that it had.
+"""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 from bubble.protocol.errors import BubbleError
 
-__all__ = ["Outage"]
+__all__ = ["Outage", "Reach"]
+
+_logger = logging.getLogger("bubble.client.outage")
+
+
+class Reach:
+    """Whether somebody answers at `url`, for all that one client does there."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._is_away = False
+
+    def lost(self, problem: Exception) -> None:
+        """There was no answer, and there will be another attempt."""
+        if not self._is_away:
+            self._is_away = True
+            _logger.warning("%s. Trying again.", (str(problem) or type(problem).__name__).rstrip("."))
+
+    def found(self) -> None:
+        """There was an answer."""
+        if self._is_away:
+            self._is_away = False
+            _logger.info("Reached %s.", self._url)
 
 
 class Outage:

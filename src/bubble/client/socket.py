@@ -20,7 +20,7 @@ from bubble.client.channels import Channel, ThreadChannel
 from bubble.client.closing import come_back, seconds_in
 from bubble.client.follower import Follower, Gap
 from bubble.client.grants import GrantsChannel
-from bubble.client.outage import Outage
+from bubble.client.outage import Outage, Reach
 from bubble.client.supervision import beside
 from bubble.client.tokens import TokenSource
 from bubble.client.transport import Socket, SocketClosed
@@ -74,6 +74,7 @@ class SupervisedSocket:
         look_every: float = _LOOK_EVERY,
         answer_within: float = _ANSWER_WITHIN,
         on_outage: Callable[[BubbleError | None], None] | None = None,
+        reach: Reach | None = None,
     ) -> None:
         self.last_problem: BubbleError | None = None
         self.connections = 0
@@ -94,6 +95,7 @@ class SupervisedSocket:
         self._failures = 0
         self._refusals = 0
         self._outage = Outage(on_outage)
+        self._reach = reach or Reach("the server")
         tokens.on_change(self._wake.set)
 
     # --- what is wanted ---------------------------------------------------------------------------------------------------------
@@ -173,6 +175,7 @@ class SupervisedSocket:
         try:
             token = await self._tokens.get()
             socket = await self._open_socket(token)
+            self._reach.found()
             started = self._monotonic()
             await self._serve(socket, token)
         except SocketClosed as closed:
@@ -182,6 +185,7 @@ class SupervisedSocket:
         except RateLimited as error:
             return self._told_to_wait(error)
         except (Unavailable, OSError, TimeoutError) as error:
+            self._reach.lost(error)
             return self._lost(error)
         except Exception as error:  # noqa: BLE001 - it goes to everybody who follows something here
             self.fail(error)
