@@ -290,6 +290,22 @@ async def test_a_task_that_is_another_threads_is_refused(world: World, reef_to: 
         assert [message.get("taskId") for message in sent(raw)] == [None, None, None]
 
 
+async def test_what_an_agent_calls_its_task_is_nothing_that_a_terminal_would_obey(
+    world: World, reef_to: ReefTo, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO, "bubble.reef")
+    works = event_stream(status("WORKING", {"text": "…"}, task="t\x1b[2J\n"), ending="open")
+    async with raw_agent(in_turn(works, works)) as raw, world.connector(reef_to(raw.url)):
+        owner, other = [await world.thread() for _ in range(2)]
+        await owner.say("Hello")
+        await owner.next("message_part")
+        await other.say("Hello")
+        await other.answered(outcome="failed")
+    told = [record.getMessage() for record in caplog.records if "t\N{REPLACEMENT CHARACTER}[2J" in record.getMessage()]
+    assert told
+    assert "\x1b" not in caplog.text
+
+
 @pytest.mark.requirement("RF-106")
 async def test_of_two_threads_that_were_left_with_one_task_one_continues_it(
     world: World, reef_to: ReefTo, tmp_path: Path

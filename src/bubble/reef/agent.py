@@ -25,6 +25,7 @@ from bubble.amphibian import Reply, Session, ToolResult, Turn
 from bubble.protocol.errors import BubbleError, PayloadTooLarge, Unavailable
 from bubble.reef.client import A2AClient
 from bubble.reef.conversations import Conversation, Conversations
+from bubble.reef.discretion import quoted
 from bubble.reef.events import WAITING, AgentEvent, Part, TextPart
 from bubble.reef.failures import AgentFailure, Broken, Misdirected, Refused, Silent
 from bubble.reef.files import file_part
@@ -70,7 +71,7 @@ class ReefAgent:
             if pointer.task_id is None or not await self._may_be_over(pointer.task_id, failure):
                 raise
             # The agent was restarted, or finished the task behind our back. The words still want an answer.
-            _logger.info("Task %s is not continued: %s", pointer.task_id, failure.message)
+            _logger.info("Task %s is not continued: %s", quoted(pointer.task_id), failure.message)
             await self._ask_anew(replace(message, task_id=None), reply, pointer)
 
     async def tool_result(self, result: ToolResult, reply: Reply) -> None:
@@ -160,12 +161,12 @@ class ReefAgent:
         if translator.task_id is None or not conversation.hearing:
             raise lost
         lost.begun = True
-        _logger.info("The stream of task %s is taken up again.", translator.task_id)
+        _logger.info("The stream of task %s is taken up again.", quoted(translator.task_id))
         conversation.hearing.begin_again()
         try:
             await self._hear(self._client.rejoin(translator.task_id), conversation, after_gap=True)
         except AgentFailure as failure:
-            _logger.info("Task %s cannot be taken up again: %s", translator.task_id, failure.message)
+            _logger.info("Task %s cannot be taken up again: %s", quoted(translator.task_id), failure.message)
             await self._ask_what_became_of(translator.task_id, conversation)
         if not translator.is_complete:
             raise lost
@@ -244,7 +245,7 @@ class ReefAgent:
             return pointer
         if not self._conversations.claim(thread_id, pointer.task_id):
             _logger.warning(
-                "Task %s is not continued on thread %s: it is another thread's.", pointer.task_id, thread_id
+                "Task %s is not continued on thread %s: it is another thread's.", quoted(pointer.task_id), thread_id
             )
             await TaskPointer().keep_in(session)
         elif pointer.is_at_work:
@@ -258,7 +259,7 @@ class ReefAgent:
             await pointer.waiting().keep_in(session)
             return
         if event is None or not event.ends_the_task:
-            _logger.info("Task %s is cancelled: its turn was cut off.", task_id)
+            _logger.info("Task %s is cancelled: its turn was cut off.", quoted(task_id))
             await self._client.cancel_task(task_id)
         await self._forget(session, task_id)
 
@@ -276,7 +277,7 @@ class ReefAgent:
             return
         if not self._conversations.claim(thread_id, event.task_id):
             _logger.warning(
-                "On thread %s the agent names task %s, which is another thread's.", thread_id, event.task_id
+                "On thread %s the agent names task %s, which is another thread's.", thread_id, quoted(event.task_id)
             )
             raise Misdirected("The agent answered with a task that belongs to another conversation. That is not shown.")
         conversation.tasks.add(event.task_id)

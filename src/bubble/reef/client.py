@@ -17,6 +17,7 @@ from bubble.reef.addresses import card_urls, is_private_address, is_private_name
 from bubble.reef.answers import EVENT_STREAM, JSON, events_of, object_of, refuse_errors
 from bubble.reef.card import Interface, agent_name, choose
 from bubble.reef.dialects import Dialect, Request, dialect_of
+from bubble.reef.discretion import quoted
 from bubble.reef.events import AgentEvent
 from bubble.reef.failures import AgentFailure, Broken, Busy, CardRefused, Refused, Unreachable
 from bubble.reef.http import CONNECT_SECONDS, IDLE_SECONDS, AgentHttp, Bearer
@@ -173,12 +174,12 @@ class A2AClient:
             async with asyncio.timeout(self._cancel_seconds):
                 await self._cancel(task_id)
         except TimeoutError:
-            _logger.warning("The agent did not answer when task %s was cancelled.", task_id)
+            _logger.warning("The agent did not answer when task %s was cancelled.", quoted(task_id))
         except Refused as refused:
             if refused.status not in _NO_CANCEL:
-                _logger.info("Task %s was not cancelled: %s", task_id, refused.message)
+                _logger.info("Task %s was not cancelled: %s", quoted(task_id), refused.message)
         except AgentFailure as failure:
-            _logger.warning("Task %s could not be cancelled: %s", task_id, failure.message)
+            _logger.warning("Task %s could not be cancelled: %s", quoted(task_id), failure.message)
 
     async def _cancel(self, task_id: str) -> None:
         dialect = await self._dialect()
