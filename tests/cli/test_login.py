@@ -24,6 +24,11 @@ def test_a_token_that_the_server_does_not_know_is_not_kept(shell: Shell, server:
     assert not (shell.directory / "config").exists()
 
 
+def test_an_address_with_a_path_is_answered_with_what_to_leave_away(shell: Shell, server: Server) -> None:
+    sentence = shell.fails("login", f"{server.url}/v1", stdin=server.admin_token, code=1)
+    assert sentence == f'bubble: There is no such route at {server.url}/v1: leave "/v1" away from the address.\n'
+
+
 def test_an_empty_token_is_refused_before_anybody_is_asked(shell: Shell) -> None:
     assert "No token was given" in shell.fails("login", "http://127.0.0.1:9", stdin="\n", code=2)
 

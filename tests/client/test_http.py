@@ -39,13 +39,19 @@ STORED = b'{"seq":1,"createdAt":"2026-05-06T12:34:56.789Z","type":"run_finished"
 class Wire:
     """Answers requests by a script, and notes them and the waits between them."""
 
-    def __init__(self, *steps: Step, token: TokenProvider = FIRST, retry_for: float = 1_000.0) -> None:
+    def __init__(
+        self,
+        *steps: Step,
+        token: TokenProvider = FIRST,
+        retry_for: float = 1_000.0,
+        address: str = "http://bubble.test",
+    ) -> None:
         self.steps = list(steps)
         self.requests: list[httpx2.Request] = []
         self.waits: list[float] = []
         self.now = 0.0
         self.http = HttpClient(
-            "http://bubble.test",
+            address,
             TokenSource(token),
             transport=httpx2.MockTransport(self._answer),
             retry_for=retry_for,
@@ -122,6 +128,20 @@ async def test_a_redirect_names_the_address_to_use() -> None:
     moved = httpx2.Response(308, headers={"Location": "https://elsewhere.test/"})
     with pytest.raises(InvalidRequest, match=r"use that address"):
         await Wire(moved).http.send(GET)
+
+
+@pytest.mark.parametrize(
+    ("address", "too_much"), [("http://bubble.test/v1", "/v1"), ("http://bubble.test/bubble/threads", "/threads")]
+)
+async def test_an_address_with_too_much_at_its_end_is_named_with_what_to_leave_away(
+    address: str, too_much: str
+) -> None:
+    nowhere = httpx2.Response(404, json={"code": "not_found", "message": "There is no such route."})
+    with pytest.raises(NotFound) as refused:
+        await Wire(nowhere, address=address).http.send(GET)
+    assert refused.value.message == f'There is no such route at {address}: leave "{too_much}" away from the address.'
+    with pytest.raises(NotFound, match=r"^There is no such route\.$"):
+        await Wire(nowhere).http.send(GET)
 
 
 @pytest.mark.parametrize("step", [REFUSED, CUT, httpx2.ReadTimeout("slow"), error(503, "unavailable")])

@@ -91,6 +91,13 @@ async def test_what_cannot_stand_in_a_header_is_refused_without_being_repeated(t
     assert token == "" or token not in str(refused.value)
 
 
+async def test_no_token_is_not_told_of_as_a_wrong_one() -> None:
+    with pytest.raises(InvalidRequest, match=r"^No token was given: it is empty\.$"):
+        TokenSource("")
+    with pytest.raises(InvalidRequest, match=r"^No token was given: it is empty\.$"):
+        await TokenSource(lambda: "").get()
+
+
 async def test_a_token_is_asked_for_again_before_a_jwt_ends() -> None:
     now = 1_000.0
     tokens = iter([jwt(now + 0.0), "opaque"])

@@ -25,6 +25,7 @@ from msgspec import UNSET, UnsetType
 
 from bubble.client.backoff import Backoff
 from bubble.client.outage import Reach
+from bubble.client.paths import no_route_at
 from bubble.client.tokens import TokenSource
 from bubble.client.wire import decode_resource
 from bubble.protocol.errors import (
@@ -39,6 +40,7 @@ from bubble.protocol.errors import (
     Unauthenticated,
     Unavailable,
     error_from_code,
+    route_not_found,
 )
 from bubble.protocol.jsontext import JSONValue, dump_json
 from bubble.protocol.version import VERSION
@@ -247,6 +249,8 @@ class HttpClient:
             return _Failure(
                 error=RateLimited(problem.message, retry_after=1.0 if wait is None else wait, details=details)
             )
+        if problem.code == NotFound.code and problem.message == route_not_found().message:
+            return _Failure(error=no_route_at(self.base_url))
         return _Failure(error=error_from_code(problem.code, problem.message, details=details), wait=wait)
 
     def _foreign(self, response: httpx2.Response, wait: float | None) -> BubbleError:

@@ -6,10 +6,10 @@ from urllib.parse import quote, urlsplit
 
 from httpx2 import URL, InvalidURL
 
-from bubble.protocol.errors import InvalidRequest
+from bubble.protocol.errors import InvalidRequest, NotFound, route_not_found
 from bubble.protocol.identifiers import check_name
 
-__all__ = ["principal_path", "server_url", "thread_path"]
+__all__ = ["no_route_at", "principal_path", "server_url", "thread_path"]
 
 
 def server_url(url: str) -> str:
@@ -31,6 +31,14 @@ def _is_server(url: str) -> bool:
     except (ValueError, InvalidURL):  # what stands in brackets, or for the port, or between two dots, is none
         return False
     return parts.scheme in ("http", "https") and bool(host) and port != 0 and not (parts.query or parts.fragment)
+
+
+def no_route_at(url: str) -> NotFound:
+    """What to raise where the server at this address has none of the routes that every server has: its path may be too long."""
+    _, slash, too_much = urlsplit(url).path.rpartition("/")
+    if not too_much:
+        return route_not_found()
+    return NotFound(f'There is no such route at {url}: leave "{slash}{too_much}" away from the address.')
 
 
 def thread_path(thread_id: str, rest: str = "") -> str:

@@ -104,7 +104,9 @@ class TokenSource:
 
 
 def _checked(token: str) -> str:
-    if not token or not token.isascii() or not token.isprintable() or " " in token:
+    if not token:
+        raise InvalidRequest("No token was given: it is empty.")
+    if not token.isascii() or not token.isprintable() or " " in token:
         raise InvalidRequest("The token must be printable ASCII without spaces.")
     return token
 

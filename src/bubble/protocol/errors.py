@@ -36,6 +36,7 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "error_from_code",
+    "route_not_found",
     "thread_not_found",
 ]
 
@@ -168,3 +169,8 @@ def error_from_code(code: str, message: str, *, details: Mapping[str, JSONValue]
 def thread_not_found(thread_id: str) -> NotFound:
     """The one answer for a thread that does not exist and for one that the caller may not know of, so that nobody can tell them apart."""
     return NotFound(f'There is no thread "{thread_id}", or you may not see it.')
+
+
+def route_not_found() -> NotFound:
+    """The answer where the server has nothing at all at a path; a client may see by it that its address of the server is wrong."""
+    return NotFound("There is no such route.")

@@ -8,7 +8,7 @@ from itertools import groupby
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
-from bubble.protocol.errors import NotFound
+from bubble.protocol.errors import route_not_found
 from bubble.server.calls import carry_out
 from bubble.server.envelope import WrongMethod, exchange_of
 from bubble.server.operations import Operation
@@ -51,4 +51,4 @@ def _specificity(operation: Operation) -> tuple[int, str]:
 
 
 async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG001 - an ASGI application
-    raise NotFound("There is no such route.")
+    raise route_not_found()
