@@ -237,6 +237,25 @@ def test_what_is_missing_is_named_with_the_two_places_where_it_may_be(file: Path
 
 
 @pytest.mark.requirement("AM-25")
+@pytest.mark.parametrize(
+    ("right", "wrong", "sentence"),
+    [
+        (
+            "principalId",
+            "principalID",
+            "`bubble.principalID` (from …/echo.toml) is no key: did you mean `bubble.principalId`?",
+        ),
+        ("url", "uri", "`bubble.uri` (from …/echo.toml) is no key: did you mean `bubble.url`?"),
+        ("[bubble]", "[buble]", "`buble` (from …/echo.toml) is no key: did you mean `bubble`?"),
+    ],
+)
+def test_a_key_that_is_missing_because_it_is_misspelt_is_named_as_it_is_written(
+    file: Path, right: str, wrong: str, sentence: str
+) -> None:
+    assert problem(file, BUBBLE.replace(right, wrong)) == sentence
+
+
+@pytest.mark.requirement("AM-25")
 def test_with_nothing_at_all_the_first_key_is_missing() -> None:
     with pytest.raises(
         ConfigError, match=r"^`bubble.url` is missing: set it by the variable BUBBLE_ECHO_BUBBLE_URL\.$"

@@ -70,6 +70,15 @@ def test_what_is_no_bubble_server_is_said_once_and_blamed_on_nothing_else(elsewh
     assert not {"token", "clock", "protocol"} & set(found)
 
 
+def test_an_address_with_a_path_is_blamed_and_neither_the_server_nor_the_token(admin: Shell, server: Server) -> None:
+    address = f"{server.url}/v1"
+    result = Shell(directory=admin.directory, variables={**admin.variables, "BUBBLE_URL": address})("doctor")
+    assert result.code == 1
+    failed = [line for line in result.out.splitlines() if line.startswith("FAILED")]
+    assert failed == [f'FAILED  server    There is no such route at {address}: leave "/v1" away from the address.']
+    assert "protocol" not in result.out
+
+
 def test_a_token_that_is_over_fails(shell: Shell, server: Server) -> None:
     stale = Shell(directory=shell.directory, variables={"BUBBLE_URL": server.url, "BUBBLE_TOKEN": "bubble_user_gone"})
     found = findings(stale, "--port", "0", code=1)

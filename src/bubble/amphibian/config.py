@@ -33,6 +33,8 @@ _LINE = re.compile(r"at line (\d+)")
 _LONG_NUMBER = re.compile(r"^\s*([\w.\-]+)\s*=[^#\n]*[\d_]{4000}", re.ASCII | re.MULTILINE)
 # `key = …` and `[table]`
 _ON_A_LINE = re.compile(r"\s*(?:\[+\s*([\w.\-]+)\s*\]+|([\w.\-]+)\s*=)", re.ASCII)
+# What pydantic calls a key that is none.
+_UNKNOWN: Final = "extra_forbidden"
 _YES_AND_NO: Final = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
 
 
@@ -210,7 +212,9 @@ def _no_text(moment: object) -> object:
 def _explained(
     error: ValidationError, keys: list[_Key], *, name: str, file: Path | None, given: Mapping[str, str]
 ) -> str:
-    first = error.errors(include_input=False, include_url=False)[0]
+    found = error.errors(include_input=False, include_url=False)
+    # What is missing may be there by a wrong name, which is then what to tell.
+    first = next((each for each in found if each["type"] == _UNKNOWN), found[0])
     if not first["loc"]:  # the text as a whole
         return f"{file} {_TOO_DEEP}"
     dotted = ".".join(str(each) for each in first["loc"][:2])
@@ -220,7 +224,7 @@ def _explained(
         return f"`{dotted}` is missing: set it {where}by the variable {_variable(name, key)}."
     source = given.get(dotted) or file
     origin = f" (from {source})" if source else ""
-    if first["type"] == "extra_forbidden":
+    if first["type"] == _UNKNOWN:
         return f"`{dotted}`{origin} is no key{_guess(dotted, [name for each in keys for name in (each.dotted, each.section)])}"
     message = first["msg"].removeprefix("Value error, ").rstrip(".")
     return f"`{dotted}`{origin}: {message}."

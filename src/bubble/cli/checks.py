@@ -28,6 +28,8 @@ __all__ = ["Finding", "State", "local_findings", "server_findings"]
 State = Literal["ok", "warning", "failed", "skipped"]
 _PROTOCOL: Final = "1"
 _LOW_SPACE: Final = 256 * 1024 * 1024
+# What a server says where it has nothing.
+_NO_ROUTE: Final = 404
 _OF_A_PROXY: Final = frozenset({502, 503, 504})
 _CLOCK_TOLERANCE: Final = 5.0
 _SLOW_FSYNC: Final = 0.1
@@ -148,6 +150,8 @@ async def server_findings(target: Target) -> list[Finding]:
     """What can be seen of a server: whether it answers, is ready, speaks this protocol, has the time, and knows the token."""
     import httpx2
 
+    from bubble.client.paths import no_route_at
+
     async with httpx2.AsyncClient(base_url=target.url, timeout=5.0) as client:
         try:
             start = time.perf_counter()
@@ -161,6 +165,8 @@ async def server_findings(target: Target) -> list[Finding]:
                     f"{target.url} does not answer ({reason}): start it with `bubble serve`, or log in elsewhere.",
                 )
             ]
+        if ready.status_code == _NO_ROUTE and "bubble-protocol-version" in ready.headers:
+            return [_failed("server", no_route_at(target.url).message)]
         if "bubble-protocol-version" not in ready.headers and ready.status_code not in _OF_A_PROXY:
             return [
                 _failed(
