@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.conftest import TIMEOUT, Shell, wait_until
+from tests.cli.conftest import COMMAND, TIMEOUT, Shell, clean_environment, wait_until
+from tests.cli.pseudo_terminal import terminal_of
 
 
 @pytest.fixture
@@ -51,3 +52,14 @@ def test_ctrl_c_ends_the_demonstration_with_a_word_and_leaves_nothing(shell: She
         out, err = process.communicate(timeout=TIMEOUT)
     assert (process.returncode, out, err) == (1, "", "bubble: Interrupted.\n")
     assert list((shell.directory / "tmp").iterdir()) == []
+
+
+def test_ctrl_c_in_the_middle_of_the_show_is_an_end_like_any_other(tmp_path: Path) -> None:
+    (tmp_path / "tmp").mkdir()
+    environment = clean_environment(TMPDIR=str(tmp_path / "tmp"))
+    with terminal_of([*COMMAND, "demo"], directory=tmp_path, environment=environment) as terminal:
+        terminal.wait_for(lambda lines: any("follows over a WebSocket" in line for line in lines))
+        lines = terminal.interrupt()
+    assert [line for line in lines if line][-1] == "Stopped; the server and its data are gone."
+    assert terminal.process.returncode == 0
+    assert list((tmp_path / "tmp").iterdir()) == []

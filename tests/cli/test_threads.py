@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from tests.cli.conftest import Shell
+from tests.cli.conftest import TIMEOUT, Shell
 
 
 @pytest.fixture
@@ -42,6 +42,19 @@ def test_a_thread_is_created_listed_and_shown(admin: Shell, thread: str) -> None
     assert isinstance(shown, dict)
     assert (shown["thread"]["role"], shown["openRuns"]) == ("owner", [])
     assert "Plans" in admin.ok("threads", "show", thread)
+
+
+@pytest.mark.parametrize(
+    "command", ["tail {} --no-follow", "tail {} --no-follow --events", "messages {}", "threads show {}", "threads list"]
+)
+def test_where_a_character_cannot_be_written_its_number_is(admin: Shell, command: str) -> None:
+    thread = admin.ok("threads", "create", "--title", "Grüße 👋").strip()
+    admin.ok("post", thread, "Grüße 👋")
+    ascii_only = Shell(directory=admin.directory, variables={**admin.variables, "PYTHONIOENCODING": "ascii"})
+    with ascii_only.process(*command.format(thread).split()) as process:
+        out, err = process.communicate(timeout=TIMEOUT)
+    assert (process.returncode, err) == (0, "")
+    assert r"Gr\xfc\xdfe \U0001f44b" in out
 
 
 def test_everything_of_a_thread_can_be_said_when_it_is_made(admin: Shell, person: Callable[..., Shell]) -> None:

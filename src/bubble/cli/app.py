@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -125,6 +126,11 @@ def root() -> TyperGroup:
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Runs the command and gives its exit code; whatever went wrong is said in one sentence on standard error."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(
+            stream, io.TextIOWrapper
+        ):  # a character that cannot be written is no reason to stop in the middle
+            stream.reconfigure(errors="backslashreplace")
     try:
         code = root().main(arguments, prog_name="bubble", standalone_mode=False)
     except BaseException as error:  # noqa: BLE001 - the last place where an error can still become a sentence

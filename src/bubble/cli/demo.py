@@ -45,7 +45,13 @@ def demo(
     On a terminal, a link is printed afterwards: the page in the browser, with an agent that answers, until Ctrl-C.
     """
     live = stdout_console().is_terminal and not check and not as_json
-    claims = run_async(_perform(live=live, as_json=as_json))
+    try:
+        claims = run_async(_perform(live=live, as_json=as_json))
+    except KeyboardInterrupt:
+        if not live:
+            raise
+        note("Stopped; the server and its data are gone.")  # who has seen enough of a show may leave
+        return
     if not all(each.holds for each in claims):
         raise typer.Exit(1)
 
