@@ -143,6 +143,8 @@ def assert_refused(text: str) -> None:
     with pytest.raises(WatchError) as refused:
         WatchCursor.decode(text)
     assert refused.value.code == "invalid_cursor"
+    assert refused.value.message.startswith("This is no cursor that a watch gave: ")
+    assert refused.value.message.endswith(". Resume with the id of an event, as it came.")
 
 
 def altered(**members: object) -> str:

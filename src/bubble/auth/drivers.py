@@ -28,7 +28,7 @@ class Driver(Protocol):
 
 def unauthenticated() -> Unauthenticated:
     """The one answer to every bearer that does not count: it does not tell a guesser how far off a guess was."""
-    return Unauthenticated("The bearer is missing, unknown, expired or revoked.")
+    return Unauthenticated("The bearer is missing, unknown, expired or revoked, or its principal is disabled.")
 
 
 async def resolve_by(drivers: Sequence[Driver], bearer: str) -> Identity:

@@ -52,7 +52,7 @@ class WatchCursor:
             _refuse("`afterUpdatedSeq` must be a decimal string from 0 to 2^64-1")
         cursor = cls(bot_id=bot_id, session_id=session_id, generation=generation, after_updated_seq=int(after))
         if cursor.encode() != text:
-            _refuse("it says what a cursor says, but is not written like one")
+            _refuse("it was changed on its way")
         return cursor
 
     @classmethod
@@ -80,4 +80,6 @@ def _values(text: str) -> list[object]:
 
 
 def _refuse(why: str) -> Never:
-    raise WatchError("invalid_cursor", f"This is no cursor of a watch: {why}.")
+    raise WatchError(
+        "invalid_cursor", f"This is no cursor that a watch gave: {why}. Resume with the id of an event, as it came."
+    )
