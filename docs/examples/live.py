@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from contextlib import suppress
 
 from bubble import BubbleConnection
@@ -21,5 +22,7 @@ async def main() -> None:
                 print(f"  {message['id']} is {about['status']}: {said!r}", about.get("reactions", ""), flush=True)
 
 
+if missing := {"BUBBLE_URL", "BUBBLE_TOKEN", "THREAD"} - os.environ.keys():
+    sys.exit(f"live: set {' and '.join(sorted(missing))}")
 with suppress(KeyboardInterrupt):
     asyncio.run(main())

@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import sys
 from contextlib import suppress
 
 from bubble import BubbleConnection
@@ -42,5 +43,7 @@ async def main() -> None:
 
 
 if __name__ == "__main__":
+    if missing := {"BUBBLE_URL", "HELPER_TOKEN", "THREAD"} - os.environ.keys():
+        sys.exit(f"minutes_bot: set {' and '.join(sorted(missing))}")
     with suppress(KeyboardInterrupt):
         asyncio.run(main())

@@ -32,4 +32,6 @@ def line_of(part: dict) -> str:
 
 
 if __name__ == "__main__":
+    if missing := {"BUBBLE_URL", "BUBBLE_TOKEN", "THREAD"} - os.environ.keys():
+        sys.exit(f"show: set {' and '.join(sorted(missing))}")
     asyncio.run(main(*sys.argv[1:] or ["speaker"]))

@@ -2,8 +2,9 @@
 
 import asyncio
 import os
+import sys
 
-from bubble import BubbleConnection
+from bubble import BubbleConnection, BubbleError
 
 
 async def main() -> None:
@@ -23,4 +24,9 @@ async def main() -> None:
             await run.text("costs 8 euros.")
 
 
-asyncio.run(main())
+if missing := {"BUBBLE_URL", "CAROL_TOKEN", "HELPER_TOKEN", "THREAD"} - os.environ.keys():
+    sys.exit(f"talk: set {' and '.join(sorted(missing))}")
+try:
+    asyncio.run(main())
+except BubbleError as problem:
+    sys.exit(f"talk: {problem}")

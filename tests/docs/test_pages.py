@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -141,6 +144,30 @@ def test_no_page_registers_somebody_whom_another_has_registered() -> None:
 def test_every_example_file_is_on_a_page(file: Path) -> None:
     shown = [block.how.get("copy of") for page in pages() for block in blocks(page)]
     assert file.name in shown
+
+
+@pytest.mark.parametrize("name", ["show.py", "live.py", "talk.py", "minutes_bot.py"])
+def test_an_example_that_is_not_told_all_that_it_needs_says_so_in_one_sentence(name: str) -> None:
+    variables = {key: value for key, value in os.environ.items() if key.partition("_")[0] != "BUBBLE"}
+    ran = subprocess.run(
+        [sys.executable, EXAMPLES / name],
+        check=False,
+        env={**variables, "BUBBLE_URL": "http://127.0.0.1:9"},
+        capture_output=True,
+        text=True,
+    )
+    [said] = ran.stderr.splitlines()
+    assert said.startswith(f"{name.removesuffix('.py')}: set ")
+    assert "THREAD" in said
+    assert "BUBBLE_URL" not in said
+
+
+def test_the_embedded_store_of_the_guide_may_be_run_again(tmp_path: Path) -> None:
+    block = next(each for each in blocks(ROOT / "docs" / "guides" / "embed.md") if each.language == "python")
+    (tmp_path / "example.py").write_text(block.text, encoding="utf-8")
+    command = [sys.executable, "example.py"]
+    said = [subprocess.run(command, cwd=tmp_path, check=True, capture_output=True).stdout for _ in range(2)]
+    assert said[0] == said[1] != b""
 
 
 @every_page
