@@ -9,7 +9,7 @@ from starlette.requests import Request
 from starlette.responses import FileResponse, JSONResponse
 from starlette.routing import Route
 
-from bubble import BubbleConnection
+from bubble import BubbleConnection, BubbleError
 
 
 @asynccontextmanager
@@ -24,7 +24,10 @@ async def page(request: Request) -> FileResponse:
 
 async def ticket(request: Request) -> JSONResponse:
     # Here your own application asks who is there, and whether they may see the thread.
-    ticket = await request.app.state.bubble.mint_ticket()
+    try:
+        ticket = await request.app.state.bubble.mint_ticket()
+    except BubbleError as problem:  # it is away, or does not take the token any longer
+        return JSONResponse({"code": problem.code}, status_code=503)
     socket = os.environ["BUBBLE_URL"].replace("http", "ws", 1) + f"/v1/ws?ticket={ticket.ticket}"
     return JSONResponse({"socket": socket, "threadId": os.environ["THREAD"]}, headers={"Cache-Control": "no-store"})
 

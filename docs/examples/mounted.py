@@ -16,8 +16,8 @@ bubble = create_app(Settings(public_url="http://127.0.0.1:8001/bubble", data="mo
 @asynccontextmanager
 async def lifespan(app: Starlette) -> AsyncIterator[None]:
     async with bubble:
-        if bubble.first_start is not None:
-            print(f"log in: {bubble.first_start.login_url}", flush=True)
+        # Whoever reads this link first is the administrator: print it where you alone look.
+        print(f"log in: {await bubble.login_url()}", flush=True)
         yield
 
 

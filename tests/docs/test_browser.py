@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import shutil
 from collections.abc import AsyncIterator, Iterator
@@ -9,6 +10,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from bubble.client import BubbleConnection
 from tests.docs.chromium import Tab, chromium, opened_tab
 from tests.docs.conftest import Desk, desk_in
 from tests.docs.markdown import blocks
@@ -23,6 +25,7 @@ pytestmark = [
 ]
 
 SERVE = "bubble serve\n"
+MOUNTED = "uvicorn mounted:app --port 8001 --no-access-log\n"
 
 CREATE_FOLLOW_AND_SAY = """(async () => {
   const { csrfToken } = await (await fetch("/bubble/v1/whoami")).json();
@@ -35,6 +38,22 @@ CREATE_FOLLOW_AND_SAY = """(async () => {
   await say(threadId, "Hello from a page");
   return answer.status;
 })()"""
+
+REGISTER_A_BOT = """(async () => {
+  const { csrfToken } = await (await fetch("/bubble/v1/whoami")).json();
+  const headers = { "Content-Type": "application/json", "X-Bubble-CSRF": csrfToken };
+  const post = (path, body) => fetch(`/bubble/v1/${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+  await post("principals", { principalId: "asking", kind: "bot", displayName: "Asking", ownerPrincipalId: "admin" });
+  await post("threads", { threadId: "desk", participants: [{ principalId: "asking", role: "participant" }] });
+  return (await (await post("principals/asking/tokens", {})).json()).token;
+})()"""
+
+SHOW_CALLS = """
+globalThis.shown = [];
+watch("desk", (messages) => (globalThis.shown = messages));
+globalThis.called = (id) =>
+  shown.flatMap((message) => message.parts.map((part) => [message, part])).find(([, part]) => part.toolCallId === id);
+"""
 
 OPEN_A_SOCKET = """
 globalThis.frames = [];
@@ -80,7 +99,10 @@ async def test_the_dashboard_shows_the_thread_and_goes_on_after_a_restart_of_the
 
 @asynccontextmanager
 async def logged_in(desk: Desk) -> AsyncIterator[Tab]:
-    """A page of the application that Bubble is mounted in, in a browser that used the login link."""
+    """A page of the application that Bubble is mounted in, started anew, in a browser that used the login link."""
+    command = desk.here(MOUNTED)
+    desk.terminal.stop(command)
+    desk.terminal.start(command).wait_for("…Uvicorn running on…\n")
     origin = f"http://127.0.0.1:{desk.ports[8001]}"
     (code,) = {found for job in desk.terminal.jobs for found in re.findall(rf"{origin}/bubble/login\S+", job.output)}
     async with opened_tab() as tab:
@@ -92,7 +114,7 @@ async def logged_in(desk: Desk) -> AsyncIterator[Tab]:
 
 async def test_a_page_of_the_same_origin_lives_by_its_session(followed: Desk) -> None:
     async with logged_in(followed) as tab:
-        await tab.run("".join(saved(followed, name) for name in ("follow.js", "messages.js", "say.js")))
+        await tab.run("".join(saved(followed, name) for name in ("follow.js", "messages.js", "say.js", "decide.js")))
         made = await tab.run(CREATE_FOLLOW_AND_SAY)
         assert made == 201
         await tab.until("seen.length === 6")
@@ -102,3 +124,22 @@ async def test_a_page_of_the_same_origin_lives_by_its_session(followed: Desk) ->
         assert await tab.run("shown[1].parts.map((part) => part.text)") == ["Hello from a page"]
         await tab.run(OPEN_A_SOCKET)
         await tab.until("frames.includes('grants.snapshot')")
+
+
+async def test_a_page_of_the_same_origin_decides_on_tool_calls_and_answers_them(followed: Desk) -> None:
+    url = f"http://127.0.0.1:{followed.ports[8001]}/bubble"
+    async with logged_in(followed) as tab:
+        token = await tab.run(REGISTER_A_BOT)
+        await tab.run("".join(saved(followed, name) for name in ("messages.js", "say.js", "decide.js")))
+        await tab.run(SHOW_CALLS)
+        async with BubbleConnection(url, token=str(token)) as bot, bot.run("desk", kind="agent_work") as run:
+            refund = await run.tool_call("refund", {"amount": 20}, tool_call_id="call-1")
+            async with asyncio.TaskGroup() as tasks:
+                decision = tasks.create_task(refund.approval())
+                await tab.until("called('call-1')?.[1].state === 'approval-requested'")
+                await tab.run("decide('desk', ...called('call-1'), false, 'too much')")
+            assert (decision.result().approved, decision.result().reason) == (False, "too much")
+            weigh = await run.tool_call("weigh", {"order": 7}, tool_call_id="call-2")
+            await tab.until("called('call-2')?.[1].state === 'input-available'")
+            await tab.run("giveResult('desk', ...called('call-2'), '2 kg')")
+            assert await weigh.result() == "2 kg"
