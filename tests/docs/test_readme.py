@@ -33,6 +33,22 @@ def test_the_demonstration_plays_and_proves_itself(desk: Desk) -> None:
     assert "Done in" in said
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_client_says_at_once_that_no_server_is_there(desk: Desk) -> None:
+    example = (ROOT / "docs" / "examples" / "hello.py").read_text(encoding="utf-8")
+    (desk.terminal.directory / "hello.py").write_text(desk.here(example), encoding="utf-8")
+    job = desk.terminal.start("BUBBLE_TOKEN=anything python hello.py\n")
+    job.wait_for("Cannot reach http://127.0.0.1:…: … Trying again.\n")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+def test_the_client_without_a_token_says_that_it_was_given_none(desk: Desk) -> None:
+    shutil.copy(ROOT / "docs" / "examples" / "hello.py", desk.terminal.directory)
+    assert desk.terminal.run("python hello.py || true") == "hello: No token was given: it is empty.\n"
+
+
 @pytest.mark.skipif(shutil.which("make") is None, reason="missing: make")
 def test_make_says_what_it_can_do() -> None:
     said = subprocess.run(["make", "help"], cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
