@@ -21,6 +21,7 @@ from tests.assembler.logs import (
     native,
     numbered,
     reaction,
+    result,
     said,
     shown,
     start,
@@ -78,6 +79,22 @@ def metadata(count: int) -> list[Event]:
     return [chunk("message-metadata", messageMetadata={"tokens": n}) for n in range(count)]
 
 
+def refused_openings(count: int) -> list[Event]:
+    """Much that waits for a message, and as much that cannot open one."""
+    third = count // 3
+    return [
+        *(chunk("message-metadata", messageMetadata={"tokens": n}) for n in range(third)),
+        *(chunk("start-step") for _ in range(third)),
+        *(chunk("text-start") for _ in range(third)),
+    ]
+
+
+def ends_upon_ends(count: int) -> list[Event]:
+    """A run with many voices, finished as often."""
+    half = count // 2
+    return [*(start(who=f"p{n}") for n in range(half)), *(finished() for _ in range(half))]
+
+
 def steps(operation: Callable[[], object]) -> int:
     """How many functions are called, those of the interpreter included."""
     count = 0
@@ -112,6 +129,8 @@ LOGS = [
     reactions,
     artifacts,
     metadata,
+    refused_openings,
+    ends_upon_ends,
 ]
 
 
@@ -177,6 +196,31 @@ def ever_more_metadata(count: int) -> list[Event]:
     return [start(), delta("a"), *(chunk("message-metadata", messageMetadata=metadata) for metadata in keys)]
 
 
+def streamed_input(count: int) -> list[Event]:
+    pieces = (chunk("tool-input-delta", toolCallId="c", inputTextDelta="x" * 20) for _ in range(count))
+    return [
+        chunk("tool-input-start", toolCallId="c", toolName="write"),
+        chunk("tool-input-delta", toolCallId="c", inputTextDelta='{"text":"'),
+        *pieces,
+    ]
+
+
+def streamed_input_of_a_call_that_is_decided_on(count: int) -> list[Event]:
+    return [approval(), result(), *streamed_input(count)]
+
+
+def streamed_input_with_questions(count: int) -> list[Event]:
+    """Each piece followed by what makes something else of the call."""
+    between = [
+        chunk("tool-approval-request", toolCallId="c", approvalId="q"),
+        chunk("tool-output-available", toolCallId="c", output=1, preliminary=True),
+        chunk("tool-output-error", toolCallId="c", errorText="e"),
+        chunk("tool-output-denied", toolCallId="c"),
+    ]
+    log = streamed_input(count // 2)
+    return [*log[:2], *(event for n, piece in enumerate(log[2:]) for event in (piece, between[n % 4]))]
+
+
 def bytes_taken(log: list[SequencedEvent]) -> int:
     """How many bytes applying the events takes, one after the other; those count that are given back at once."""
     thread, taken = ASSEMBLER.open(), 0
@@ -194,7 +238,18 @@ def bytes_taken(log: list[SequencedEvent]) -> int:
 
 
 @pytest.mark.requirement("TA-96", "TA-40")
-@pytest.mark.parametrize("make", [one_text, long_artifact, ever_more_metadata], ids=lambda make: make.__name__)
+@pytest.mark.parametrize(
+    "make",
+    [
+        one_text,
+        long_artifact,
+        ever_more_metadata,
+        streamed_input,
+        streamed_input_of_a_call_that_is_decided_on,
+        streamed_input_with_questions,
+    ],
+    ids=lambda make: make.__name__,
+)
 def test_what_is_there_is_not_copied_for_what_is_added(make: Callable[[int], list[Event]]) -> None:
     some, more = numbered(make(600)), numbered(make(1_200))
     assert bytes_taken(more) <= 2.1 * bytes_taken(some)

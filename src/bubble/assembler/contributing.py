@@ -82,6 +82,7 @@ def _react(stage: Stage, reaction: Reaction) -> None:
 
 def _begin_block(stage: Stage, voice: Voice, chunk: Part) -> Segment:
     segment = voice.blocks[_block_key(chunk)] = stage.speak(voice, chunk)
+    voice.run.talking.add(voice)
     return segment
 
 

@@ -113,8 +113,7 @@ def _start_run(stage: Stage, record: StartRecord, _: Reading | None) -> Holder |
 
 def _finish_run(stage: Stage, record: FinishRecord, _: Reading | None) -> Holder | None:
     run = stage.run(record.run_id)
-    for voice in run.voices.values():
-        voice.blocks.clear()  # and whatever still looks open is shown as done (`rendering.closed`)
+    run.end_blocks()  # and whatever still looks open is shown as done (`rendering.closed`)
     if run.is_finished:
         return None
     run.is_finished = True

@@ -94,7 +94,10 @@ class MessageReducer:
         return self._metadata.look()
 
     def tool(self, tool_call_id: str) -> Mapping[str, JSONValue] | None:
-        """The part that an outcome of this call would change: the first in the current step, else the last in the message."""
+        """The part that an outcome of this call would change: the first in the current step, else the last in the message.
+
+        An input that still streams in is left out.
+        """
         return self._tools.part(tool_call_id)
 
     def would_update(self, chunk: Mapping[str, object]) -> bool:

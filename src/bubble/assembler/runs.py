@@ -57,9 +57,10 @@ class Run:
     outcome: str | None = None
     segments: list[Segment] = field(default_factory=list)
     voices: dict[str, Voice] = field(default_factory=dict)
+    talking: set[Voice] = field(default_factory=set)  # who began a block since the run was finished last
     calls: dict[str, Call] = field(default_factory=dict)  # what a decision on an id is about
     decided: dict[str, ApprovalRecord] = field(default_factory=dict)  # the first decision on each call
-    results: dict[str, ResultRecord] = field(default_factory=dict)  # the latest result for each call that is shown
+    results: dict[str, ResultRecord] = field(default_factory=dict)  # the first result for each call that is shown
     waiting: dict[str, list[Waiting]] = field(
         default_factory=dict
     )  # decisions on calls that are not known yet, by call
@@ -84,6 +85,12 @@ class Run:
         self.calls[call_id] = call
         self.results.pop(call_id, None)
         return True
+
+    def end_blocks(self) -> None:
+        """Nothing is added any more to what is open, whoever opened it."""
+        for voice in self.talking:
+            voice.blocks.clear()
+        self.talking.clear()
 
     def touch(self) -> None:
         """What all messages of the run say of it has changed."""

@@ -15,6 +15,7 @@ from bubble.assembler.failure import ReducerError
 from bubble.assembler.fields import Part
 from bubble.assembler.messages import BubbleMessage, Grouping, RoleOf
 from bubble.assembler.reactions import Anchor, Places
+from bubble.assembler.reducer import MessageReducer
 from bubble.assembler.runs import Run, Voice
 from bubble.assembler.segment import Now, Segment
 
@@ -47,6 +48,8 @@ class Stage:
         """Applies a chunk that makes a visible part, where the voice has the floor. `ReducerError` leaves everything as it was."""
         segment = voice.segment
         if segment is None or not (self.is_by_run or segment is self.last):
+            if voice.pending:  # much may wait: a chunk that opens nothing must not pay for it, each time anew
+                MessageReducer().apply(chunk)
             return self._open(voice, lambda opened: opened.show(chunk))
         segment.show(chunk)
         return segment

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from msgspec import UNSET, UnsetType
 
 from bubble.assembler.fields import Part
@@ -9,7 +12,10 @@ from bubble.assembler.growing_json import GrowingJson
 from bubble.assembler.text import GrowingText, joined
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["ToolInput"]
+__all__ = ["Change", "ChangedTool", "ToolInput"]
+
+Change: TypeAlias = Callable[[Part], Part]
+"""What makes another value of a tool part; from one without its streamed input it makes the same, without that input."""
 
 
 class ToolInput:
@@ -46,11 +52,37 @@ class ToolInput:
         self._text.append(joined(delta))
 
     def build(self) -> Part:
-        """The part as it is now."""
+        """The part as it is now, a new value."""
         part = self.base.copy()
         value = self._text.value() if isinstance(self._text, GrowingJson) else self._text.text()
         if value is not UNSET:
             part["input"] = value
         if self.shows_raw:
             part["rawInput"] = self._text.text()
+        return part
+
+
+class ChangedTool:
+    """A tool part whose input was streaming in when something else changed it; until somebody looks, the input is not put together.
+
+    The next delta makes a part anew, so that between two of them a change costs itself.
+    """
+
+    __slots__ = ("_changes", "_input", "base")
+
+    def __init__(self, growing: ToolInput) -> None:
+        self._input = growing
+        self._changes: list[Change] = []
+        self.base = growing.base
+
+    def add(self, change: Change) -> None:
+        """Changes the part once more."""
+        self.base = change(self.base)
+        self._changes.append(change)
+
+    def build(self) -> Part:
+        """The part as it is now."""
+        part = self._input.build()
+        for change in self._changes:
+            part = change(part)
         return part

@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from bubble.assembler.failure import ReducerError
 from bubble.assembler.fields import Chunk, Part, is_truthy, present, string
 from bubble.assembler.parts import DYNAMIC_TOOL, TOOL, Parts, is_tool
-from bubble.assembler.tool_input import ToolInput
+from bubble.assembler.tool_input import Change, ChangedTool, ToolInput
 from bubble.protocol.jsontext import JSONValue
 
 __all__ = ["ToolCalls"]
@@ -82,13 +82,13 @@ class ToolCalls:
             growing.shows_raw = True
             self._parts.touch(index)
         else:
-            self._leave(growing)
+            self._leave(growing, index)
             growing.append(delta)
             self._stream_into(index, call_id, growing)
 
-    def _leave(self, growing: ToolInput) -> None:
-        """The part that the input made so far, in an earlier step, keeps what it has."""
-        if growing.index is not None and self._parts.growing(growing.index) is growing:
+    def _leave(self, growing: ToolInput, index: int | None) -> None:
+        """The part that the input made so far, in an earlier step, keeps what it has; the one at `index` is made anew."""
+        if growing.index is not None and growing.index != index:
             self._parts.settle(growing.index)
 
     def _stream_into(self, index: int | None, call_id: str, growing: ToolInput) -> None:
@@ -142,16 +142,16 @@ class ToolCalls:
         """`tool-output-error`."""
         index = self._find(string(chunk, "toolCallId"))
         kept = () if self._is_dynamic(index) else ("rawInput",)
-        self._conclude(chunk, "output-error", present(chunk, "errorText") | present(self._parts.at(index), *kept))
+        self._conclude(chunk, "output-error", present(chunk, "errorText"), *kept)
 
     def deny(self, chunk: Chunk) -> None:
         """`tool-output-denied`."""
         self._amend(self._find(string(chunk, "toolCallId")), {"state": "output-denied"})
 
     def part(self, call_id: str) -> Part | None:
-        """The part that an outcome of the call is for."""
+        """The part that an outcome of the call is for, without an input that streams in."""
         index = self._parts.find_call(call_id)
-        return None if index is None else self._parts.at(index)
+        return None if index is None else self._base(index)
 
     def amend(self, call_id: str, fields: Mapping[str, JSONValue]) -> None:
         """Replaces fields of that part."""
@@ -182,24 +182,43 @@ class ToolCalls:
         return index
 
     def _is_dynamic(self, index: int) -> bool:
-        return self._parts.at(index)["type"] == DYNAMIC_TOOL
+        return self._base(index)["type"] == DYNAMIC_TOOL
+
+    def _base(self, index: int) -> Part:
+        """The part, but for an input that streams in: what has come of that is not put together just to look at the rest."""
+        growing = self._parts.growing(index)
+        return growing.base if isinstance(growing, ToolInput | ChangedTool) else self._parts.at(index)
+
+    def _change(self, index: int, change: Change) -> None:
+        growing = self._parts.growing(index)
+        if isinstance(growing, ToolInput):
+            growing = ChangedTool(growing)
+        if isinstance(growing, ChangedTool):
+            growing.add(change)
+            self._parts.grow(index, growing)
+        else:
+            self._parts.replace(index, change(self._parts.at(index)))
 
     def _amend(self, index: int, fields: Mapping[str, JSONValue]) -> None:
-        self._parts.replace(index, {**self._parts.at(index), **fields})
+        self._change(index, lambda part: {**part, **fields})
 
-    def _conclude(self, chunk: Chunk, state: str, values: Part) -> None:
-        call_id = string(chunk, "toolCallId")
-        index = self._find(call_id)
-        part = self._parts.at(index)
+    def _conclude(self, chunk: Chunk, state: str, values: Part, *kept: str) -> None:
+        """Gives the part an outcome. Beside its input it keeps the fields `kept`."""
+        index = self._find(string(chunk, "toolCallId"))
+        name, dynamic = _name(self._base(index)), self._is_dynamic(index)
         if chunk.get("toolMetadata", UNSET) is None:  # here, and only here, null keeps what was there
             chunk = {name: value for name, value in chunk.items() if name != "toolMetadata"}
-        update = _Update(chunk, name=_name(part), state=state, values=values | present(part, "input"))
-        self._put(index, call_id, update, dynamic=self._is_dynamic(index))
+
+        def concluded(part: Part) -> Part:
+            update = _Update(chunk, name=name, state=state, values=values | present(part, *kept, "input"))
+            return update.applied(part, dynamic=dynamic)
+
+        self._change(index, concluded)
 
     def _put(self, index: int | None, call_id: str, update: _Update, *, dynamic: bool) -> int:
         if index is None:
             return self._parts.append(update.new(call_id, dynamic=dynamic))
-        self._parts.replace(index, update.applied(self._parts.at(index), dynamic=dynamic))
+        self._parts.replace(index, update.applied(self._base(index), dynamic=dynamic))
         return index
 
 
