@@ -84,6 +84,29 @@ def test_a_result_that_came_before_the_calls_own_chunks_still_holds() -> None:
         assert (call["state"], call["output"]) == ("output-available", "found")
 
 
+@pytest.mark.requirement("TA-64")
+@pytest.mark.parametrize("grouping", ["speaker", "run"])
+@pytest.mark.parametrize(
+    "log",
+    [
+        [*CALL, result(output=1), result(who="bob", output=2)],
+        [*CALL[:1], result(output=1), result(who="bob", output=2), *CALL[1:]],
+    ],
+    ids=["after the call", "before the call"],
+)
+def test_of_two_results_the_first_one_counts_and_both_are_told(log: list[Event], grouping: Grouping) -> None:
+    assert the_call(log, grouping)["output"] == 1
+    told = [data for message in assembled(log, grouping) for data in data_of(message)]
+    assert [(data["principalId"], data["output"]) for data in told] == [("ann", 1), ("bob", 2)]
+
+
+@pytest.mark.requirement("TA-64")
+def test_a_call_of_the_same_id_in_a_later_step_has_a_first_result_of_its_own() -> None:
+    log = [*CALL, result(output=1), chunk("start-step"), tool(), result(output=2), result(output=3)]
+    outputs = [part["output"] for message in assembled(log) for part in parts(message, "tool-search")]
+    assert outputs == [1, 2]
+
+
 def test_a_call_is_asked_for_again_in_a_later_step_where_nothing_was_decided_on_it() -> None:
     again = [chunk("start-step"), tool(), ASKED]
     log = [*CALL, result(), *again]

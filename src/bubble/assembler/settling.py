@@ -2,7 +2,8 @@
 
 A decision is shown twice: in the state of the call's own part, and as a fact that says who decided. It may come before the call's own
 chunks have said all (a call waits from the moment on which it is known), and these would take the part back to where it was. So a decision
-that was made is upheld: whoever decided first has decided.
+that was made is upheld: whoever decided first has decided. Of several results for a call the first one counts, as it does for the agent
+that waits for it; a later one is told as a fact, and changes nothing.
 """
 
 from __future__ import annotations
@@ -34,8 +35,11 @@ def uphold(run: Run, call_id: str, call: Call) -> None:
     """After a chunk of the call's author: what was decided on it still holds."""
     if run.calls.get(call_id) is not call:
         return
+    decision, result = run.decided.get(call_id), run.results.get(call_id)
+    if decision is None and result is None:
+        return
     part = call.segment.reducer.tool(call_id) or {}
-    state, decision, result = part.get("state"), run.decided.get(call_id), run.results.get(call_id)
+    state = part.get("state")
     if result is not None and state in _WITHOUT_OUTPUT:
         _give_result(call.segment, result)
     elif decision is not None and (state == "approval-requested" or (state == "input-available" and _is_decided(part))):
@@ -68,8 +72,8 @@ def _give_verdict(segment: Segment, record: ApprovalRecord) -> None:
 
 
 def _settle(run: Run, segment: Segment, record: ResultRecord) -> Part:
-    run.results[record.tool_call_id] = record
-    _give_result(segment, record)
+    if run.results.setdefault(record.tool_call_id, record) is record:
+        _give_result(segment, record)
     data: Part = {
         "toolCallId": record.tool_call_id,
         "input": record.input,
