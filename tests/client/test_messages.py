@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
 
+from bubble.assembler import MessagePart, NativePart
 from bubble.client import BubbleConnection, MessagesUpdate
+from bubble.extensions import Extension
 from bubble.extensions.artifacts import EXTENSION
 from bubble.protocol.errors import InvalidRequest, NotFound
 from bubble.protocol.events import RunFinished, RunStarted
@@ -170,6 +173,51 @@ async def test_what_is_before_a_beginning_that_is_yet_to_come_is_there_when_it_i
             if update.messages[-1]["metadata"]["bubble"]["status"] == "finished":
                 break
         assert texts(update) == ["before", "meanwhile"]
+
+
+class Gate:
+    """A handler that tells when it is asked, and answers when it may."""
+
+    kind = "gated"
+
+    def __init__(self) -> None:
+        self.is_asked, self.may_answer = asyncio.Event(), asyncio.Event()
+
+    async def to_chunks(self, part: NativePart) -> Sequence[Mapping[str, Any]]:
+        self.is_asked.set()
+        await self.may_answer.wait()
+        return [{"type": "data-gated", "data": dict(part)}]
+
+    def from_ui_part(self, _: MessagePart) -> NativePart | None:
+        return None
+
+
+async def test_older_messages_that_are_asked_for_while_new_ones_are_folded_leave_none_out(
+    bubble_client: BubbleConnection, thread_id: str
+) -> None:
+    gate = Gate()
+    bubble_client.assembler.settle([Extension(name="gated", version=1, part_handlers=(gate,))])
+    await say(bubble_client, thread_id, "before")
+    head = (await bubble_client.get_thread(thread_id)).head_seq
+    async with bubble_client.follow_messages(thread_id, from_seq=head + 7) as view:
+        await anext(view)
+        async with bubble_client.subscribe_thread(thread_id) as events:
+            await say(bubble_client, thread_id, "meanwhile")  # five events, below the beginning
+            async with bubble_client.run(thread_id) as run:
+                await run.part({"kind": "gated"}, version="bubble-v1")
+            async for stored in events:
+                if stored.seq == head + 8:
+                    break
+        reading = asyncio.create_task(anext(view))
+        await gate.is_asked.wait()
+        loading = asyncio.create_task(view.load_older())
+        for _ in range(10):
+            await asyncio.sleep(0)
+        gate.may_answer.set()
+        await asyncio.gather(reading, loading)
+        loaded = await view.load_older()
+    assert texts(loaded) == ["before", "meanwhile"]
+    assert (loaded.head_seq, view.has_older) == (head + 8, False)
 
 
 async def test_what_comes_before_the_beginning_is_not_shown(bubble_client: BubbleConnection, thread_id: str) -> None:

@@ -10,7 +10,8 @@ costs about twice what folding it once does, however long it is.
 Where extensions are negotiated again and another set is settled, the events that are there are folded anew with its handlers, and what
 looks different then is an update like any other (spec 4, "Negotiated providers").
 
-A beginning may lie beyond the head. The events up to it are passed over, but seen, so that none is missing once older ones are wanted.
+A beginning may lie beyond the head. The events up to it are passed over, but seen, so that none is missing once older ones are wanted. It
+does not move while a batch is folded: what is passed over in one is what is older afterwards.
 """
 
 from __future__ import annotations
@@ -79,6 +80,7 @@ class MessagesSubscription:
         self._shown: ThreadSnapshot | None = None
         self._comparing = asyncio.Lock()
         self._loading = asyncio.Lock()
+        self._moving = asyncio.Lock()  # what is `_seen`, or where it begins
         self._stack = AsyncExitStack()
 
     @property
@@ -100,8 +102,9 @@ class MessagesSubscription:
         return await self._update()
 
     async def _load(self, limit: int) -> None:
-        before, last = self._oldest, self._last_older
-        self._oldest = max(1, last - limit + 1)  # at once: what comes meanwhile is after it
+        async with self._moving:
+            before, last = self._oldest, self._last_older
+            self._oldest = max(1, last - limit + 1)  # at once: what comes meanwhile is after it
         try:
             await self._thread.prepend([event async for event in self._read(self._oldest, last)])
         except BaseException:
@@ -159,8 +162,11 @@ class MessagesSubscription:
         if self._is_outdated:
             await self._reopen()
         if self._batch:
-            await self._thread.apply([event for event in self._batch if event.seq >= self._oldest])
-            self._seen, self._batch = self._batch[-1].seq, ()
+            async with (
+                self._moving
+            ):  # so that what is left out here is still older than all that is asked for meanwhile
+                await self._thread.apply([event for event in self._batch if event.seq >= self._oldest])
+                self._seen, self._batch = self._batch[-1].seq, ()
 
     @property
     def _is_outdated(self) -> bool:
