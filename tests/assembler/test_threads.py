@@ -14,6 +14,7 @@ from bubble.protocol.events import SequencedEvent
 from tests.assembler.logs import (
     bubble,
     chunk,
+    data_of,
     delta,
     finished,
     interrupt,
@@ -299,6 +300,28 @@ def test_a_thread_is_reopened_by_another_assembler_with_all_that_it_has() -> Non
     assert [message["id"] for message in run(again.window()).messages] == ["r", "s"]
     run(again.apply(numbered([delta("c", "s")], first=len(log) + 1)))
     assert run(thread.snapshot()) == before
+
+
+@pytest.mark.requirement("TA-02", "TA-C-08")
+def test_a_reopened_thread_shows_what_only_json_tells_apart() -> None:
+    class Flags:
+        kind = "flag"
+
+        def __init__(self, data: object) -> None:
+            self._data: Any = data
+
+        def to_chunks(self, _: NativePart) -> Sequence[Mapping[str, Any]]:
+            return [{"type": "data-flag", "data": self._data}]
+
+        def from_ui_part(self, _: MessagePart) -> NativePart | None:
+            return None
+
+    thread = create_assembler(part_handlers=[Flags(1)]).open()
+    run(thread.apply(numbered([native("flag")])))
+    run(thread.snapshot())
+    again = run(create_assembler(part_handlers=[Flags(data=True)]).reopen(thread))
+    [message] = run(again.snapshot()).messages
+    assert data_of(message)[0] is True
 
 
 @pytest.mark.requirement("TA-02")
