@@ -105,6 +105,14 @@ def test_a_decision_on_a_call_that_the_run_never_made_is_refused_with_those_that
     assert "none of its calls waits" in admin.fails("approve", thread, "r1", "c2", code=2)
 
 
+def test_a_decision_on_a_call_that_a_finished_run_never_made_is_refused(admin: Shell, bot: Shell, thread: str) -> None:
+    begins(bot, thread, "r1", asks=["c1"], is_over=True)
+    before = last_event(admin, thread)
+    assert "Run r1 is over and has made no call c2." in admin.fails("approve", thread, "r1", "c2", code=2)
+    assert last_event(admin, thread) == before
+    assert admin("approve", thread, "r1", "c1").err.startswith("Approved refund")
+
+
 def puts(shell: Shell, thread: str, run_id: str, *chunks: dict[str, object]) -> None:
     """Puts these chunks into somebody's run, in the name of `shell`."""
 

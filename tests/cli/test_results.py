@@ -39,6 +39,26 @@ def _run(me: str, run_id: str, ids: Sequence[str], outcome: str | None) -> Itera
         yield {"type": "run_finished", **about, "outcome": outcome}
 
 
+def chats(shell: Shell, thread: str, count: int) -> None:
+    """So many messages in which no tool is called."""
+
+    async def work(bubble: BubbleConnection) -> None:
+        me = (await bubble.who_am_i()).principal_id
+        for first in range(0, count, 250):
+            numbers = range(first, min(first + 250, count))
+            await bubble.append_events(thread, [event for number in numbers for event in _chat(me, f"chat-{number}")])
+
+    carry_out(work, shell)
+
+
+def _chat(me: str, run_id: str) -> Iterator[dict[str, object]]:
+    about = {"principalId": me, "runId": run_id}
+    yield {"type": "run_started", **about, "kind": "user_input"}
+    part = {"type": "file", "url": "data:,x", "mediaType": "text/plain"}
+    yield {"type": "message_part", **about, "version": "ai-sdk-v6", "part": part}
+    yield {"type": "run_finished", **about}
+
+
 def given(shell: Shell, thread: str) -> tuple[object, ...]:
     """The result that was given last: the call, its input, its output."""
     event = last_event(shell, thread)
@@ -112,6 +132,74 @@ def test_the_first_result_counts(admin: Shell, bot: Shell, thread: str) -> None:
     assert last_event(admin, thread) == before
     admin.ok("result", thread, "red")
     assert given(admin, thread)[1] == "c2"
+
+
+@pytest.mark.parametrize(
+    ("chunks", "reason"),
+    [
+        ([{"type": "tool-output-available", "output": "real"}], "has its output already"),
+        ([{"type": "tool-output-error", "errorText": "broken"}], "has failed already"),
+        ([{"type": "tool-approval-request", "approvalId": "c1"}, {"type": "tool-output-denied"}], "was not allowed"),
+    ],
+)
+def test_a_call_of_which_something_came_already_is_not_given_a_result(
+    admin: Shell, bot: Shell, thread: str, chunks: list[dict[str, object]], reason: str
+) -> None:
+    calls(bot, thread, "r1", "c1", outcome=None)
+    puts(bot, thread, "r1", *({**chunk, "toolCallId": "c1"} for chunk in chunks))
+    before = last_event(admin, thread)
+    assert f"weather (r1 c1) {reason}" in admin.fails("result", thread, "fake", "--call", "c1", code=1)
+    assert "No tool call waits" in admin.fails("result", thread, "fake", code=1)
+    assert last_event(admin, thread) == before
+
+
+def test_a_call_that_was_rejected_is_not_given_a_result(admin: Shell, bot: Shell, thread: str) -> None:
+    calls(bot, thread, "r1", "c1", outcome=None)
+    puts(bot, thread, "r1", {"type": "tool-approval-request", "toolCallId": "c1", "approvalId": "c1"})
+    admin.ok("approve", thread, "r1", "c1", "--reject")
+    assert "weather (r1 c1) was rejected." in admin.fails("result", thread, "fake", "--call", "c1", code=1)
+
+
+def test_an_output_that_is_preliminary_does_not_stand_in_the_way_of_a_result(
+    admin: Shell, bot: Shell, thread: str
+) -> None:
+    calls(bot, thread, "r1", "c1", outcome=None)
+    part = {"type": "tool-output-available", "toolCallId": "c1", "output": "so far", "preliminary": True}
+    puts(bot, thread, "r1", part)
+    admin.ok("result", thread, "blue", "--call", "c1")
+    assert given(admin, thread)[-1] == "blue"
+
+
+def test_a_call_that_waits_far_back_is_one_of_those_that_wait(admin: Shell, bot: Shell, thread: str) -> None:
+    calls(bot, thread, "r1", "c1", outcome=None)
+    chats(bot, thread, 210)
+    calls(bot, thread, "r2", "c2", outcome=None)
+    before = last_event(admin, thread)
+    sentence = admin.fails("result", thread, "for whom?", code=2)
+    assert f"2 tool calls wait on {thread}, say which --call: weather (r1 c1), weather (r2 c2)." in sentence
+    assert last_event(admin, thread) == before
+    admin.ok("result", thread, "blue", "--run", "r2")
+    admin.ok("result", thread, "grey")
+    assert given(admin, thread)[:2] == ("r1", "c1")
+
+
+def test_a_thread_that_is_too_long_to_look_through_needs_the_calls_id(admin: Shell, bot: Shell, thread: str) -> None:
+    calls(bot, thread, "r1", "c1", outcome=None)
+    chats(bot, thread, 2_000)
+    calls(bot, thread, "r2", "c2", outcome=None)
+    assert "say which --call" in admin.fails("result", thread, "for whom?", code=2)
+    admin.ok("result", thread, "blue", "--call", "c1")
+    assert given(admin, thread)[:2] == ("r1", "c1")
+
+
+def test_where_calls_of_several_runs_have_one_id_the_run_is_asked_for(admin: Shell, bot: Shell, thread: str) -> None:
+    calls(bot, thread, "r1", "c1", outcome=None)
+    calls(bot, thread, "r2", "c1", outcome=None)
+    sentence = admin.fails("result", thread, "blue", "--call", "c1", code=2)
+    assert f"2 tool calls wait on {thread}, say which --run: weather (r1 c1), weather (r2 c1)." in sentence
+    admin.ok("result", thread, "blue", "--call", "c1", "--run", "r1")
+    admin.ok("result", thread, "grey", "--call", "c1")
+    assert given(admin, thread)[0] == "r2"
 
 
 def test_where_several_calls_wait_they_are_named(admin: Shell, bot: Shell, thread: str) -> None:

@@ -99,13 +99,15 @@ async def _decide(
 
 async def _found(bubble: BubbleConnection, thread_id: str, call: _Call, me: str) -> _Call:
     """The call with its name. A decision is final and waits for its call without a word, so one on a mistyped id is refused here."""
-    runs = await _runs_to_decide_on(bubble, thread_id, call.run_id, me)
-    if not runs:  # nobody waits there; what else is wrong with the run is the server's to say
+    run = await _run_of_another(bubble, thread_id, call.run_id, me)
+    if run is None:  # what is wrong with the run is the server's to say
         return call
-    calls = await _calls_of(bubble, thread_id, runs)
+    calls = await _calls_of(bubble, thread_id, [run])
     for each in calls:
         if each.tool_call_id == call.tool_call_id:
             return each
+    if run.state == "finished":
+        raise UsageProblem(f"Run {call.run_id} is over and has made no call {call.tool_call_id}.")
     waiting = named([each for each in calls if each.is_waiting])
     raise UsageProblem(
         f"Run {call.run_id} has made no call {call.tool_call_id}; "
@@ -128,6 +130,13 @@ async def _runs_to_decide_on(bubble: BubbleConnection, thread_id: str, run_id: s
     # Nobody decides on the calls of their own runs.
     runs = await _open_runs(bubble, thread_id)
     return [run for run in runs if run.principal_id != me and run_id in (None, run.run_id)]
+
+
+async def _run_of_another(bubble: BubbleConnection, thread_id: str, run_id: str, me: str) -> Run | None:
+    async for run in bubble.list_runs(thread_id):
+        if run.run_id == run_id:
+            return None if run.principal_id == me else run
+    return None
 
 
 async def _calls_of(bubble: BubbleConnection, thread_id: str, runs: Sequence[Run]) -> list[_Call]:

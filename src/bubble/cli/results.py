@@ -19,7 +19,7 @@ from bubble.protocol.events import SequencedEvent, ToolCallResult, raw
 from bubble.protocol.jsontext import JSONValue, load_json
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import AsyncIterator, Mapping, Sequence
 
     from msgspec import Raw
 
@@ -31,11 +31,17 @@ __all__ = ["app"]
 
 app = typer.Typer(add_completion=False, name="result", help="Give a tool call its result.")
 
-# Messages that are looked through in one step, from the end.
+# Messages that are looked through in one step, from the end, and in how many steps a call that waits is looked for.
 _PAGE: Final = 200
+_MOST_PAGES: Final = 10
 _LIKE_JSON: Final = ("{", "[", '"')
 # After such an end nobody waits for a result any more.
 _BROKEN_OFF: Final = frozenset({"failed", "interrupted", "lost"})
+_ENDS: Final[Mapping[str, str]] = {
+    "output-available": "has its output already",
+    "output-error": "has failed already",
+    "output-denied": "was not allowed",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +53,8 @@ class _Call:
     name: str
     input: JSONValue
     is_waiting: bool
-    is_answered: bool
+    end: str | None
+    """What came of it, in words, so that no result can be given any more."""
 
     def __str__(self) -> str:
         return f"{self.name} ({self.run_id} {self.tool_call_id})"
@@ -123,8 +130,8 @@ async def _append(
     async with connected(profile) as bubble:
         me = (await bubble.who_am_i()).principal_id
         call = await _chosen(bubble, thread_id, run_id, tool_call_id, me)
-        if call.is_answered:
-            raise CommandError(f"{call} has a result already, and the first one counts.")
+        if call.end is not None:
+            raise CommandError(f"{call} {call.end}.")
         event = ToolCallResult(
             principal_id=me,
             run_id=call.run_id,
@@ -138,50 +145,93 @@ async def _append(
 async def _chosen(
     bubble: BubbleConnection, thread_id: str, run_id: str | None, tool_call_id: str | None, me: str
 ) -> _Call:
-    """The newest call with this id; without an id the one that waits. Of calls that wait, only the newest are a choice: older ones are
-    most likely those that nobody has answered and nobody will.
-    """
-    before: int | None = None
-    while True:
-        page = await bubble.get_message_page(thread_id, before=before, limit=_PAGE, grouping="run")
-        calls = [call for message in page.messages for call in _calls_in(message, me) if run_id in (None, call.run_id)]
-        if tool_call_id is None:
-            found = [call for call in calls if call.is_waiting]
-            if len(found) > 1:
-                raise UsageProblem(f"{len(found)} tool calls wait on {thread_id}, say which --call: {named(found)}.")
-        else:
-            found = [call for call in calls if call.tool_call_id == tool_call_id]
-        if found:
-            return found[-1]
-        before = page.next_before
-        if before is None:
-            break
     where = thread_id if run_id is None else f"run {run_id} of {thread_id}"
-    if tool_call_id is None:
+    if tool_call_id is not None:
+        return await _named_call(bubble, thread_id, run_id, tool_call_id, me, where=where)
+    waiting = await _waiting_calls(bubble, thread_id, run_id, me)
+    if not waiting:
         raise CommandError(f"No tool call waits for a result on {where}.")
+    return _only(waiting, thread_id, option="--call")
+
+
+async def _named_call(
+    bubble: BubbleConnection, thread_id: str, run_id: str | None, tool_call_id: str, me: str, *, where: str
+) -> _Call:
+    """The call with this id: the one that waits, or else the newest."""
+    async for calls, _ in _pages(bubble, thread_id, me):
+        found = [call for call in calls if call.tool_call_id == tool_call_id and run_id in (None, call.run_id)]
+        waiting = [call for call in found if call.is_waiting]
+        if found:
+            return _only(waiting, thread_id, option="--run") if waiting else found[-1]
     raise UsageProblem(f"Nobody else has made a call {tool_call_id} on {where}.")
 
 
-def _calls_in(message: BubbleMessage, me: str) -> Iterator[_Call]:
-    """The calls that the owner of a run made. What somebody else put into the run only looks like one, and one's own are one's own."""
+async def _waiting_calls(bubble: BubbleConnection, thread_id: str, run_id: str | None, me: str) -> list[_Call]:
+    """All calls that wait, the newest last. Which is meant can only be told where all were seen: a long thread is not read for that."""
+    waiting: list[_Call] = []
+    pages = 0
+    async for calls, is_first in _pages(bubble, thread_id, me):
+        found = [call for call in calls if run_id in (None, call.run_id)]
+        waiting = [call for call in found if call.is_waiting] + waiting
+        if run_id is not None and found:  # what the owner of a run says in it is one message
+            break
+        pages += 1
+        if pages == _MOST_PAGES and not is_first:
+            raise UsageProblem(f"{thread_id} is too long to look for all calls that wait: say which --call or --run.")
+    return waiting
+
+
+async def _pages(bubble: BubbleConnection, thread_id: str, me: str) -> AsyncIterator[tuple[list[_Call], bool]]:
+    """The calls of others by pages, the newest page first, and whether a page is the first of the thread."""
+    before: int | None = None
+    while True:
+        page = await bubble.get_message_page(thread_id, before=before, limit=_PAGE, grouping="run")
+        before = page.next_before
+        yield [call for message in page.messages for call in _calls_in(message, me)], before is None
+        if before is None:
+            return
+
+
+def _only(calls: Sequence[_Call], thread_id: str, *, option: str) -> _Call:
+    if len(calls) > 1:
+        raise UsageProblem(f"{len(calls)} tool calls wait on {thread_id}, say which {option}: {named(calls)}.")
+    return calls[0]
+
+
+def _calls_in(message: BubbleMessage, me: str) -> list[_Call]:
+    """The calls that the owner of a run made, of each id the newest. What somebody else put into the run only looks like one, and one's
+    own are one's own.
+    """
     from bubble.cli.conversation.tools import awaits_result, is_tool, tool_name
 
     bubble = message["metadata"]["bubble"]
     run_id = bubble.get("runId")
     if run_id is None or bubble["principalId"] == me or message["role"] == "user":
-        return
+        return []
     is_over = bubble.get("outcome") in _BROKEN_OFF
     answered = {_answered_call(part) for part in message["parts"]}
-    for part in message["parts"]:
-        if is_tool(part):
-            yield _Call(
-                run_id=run_id,
-                tool_call_id=str(part["toolCallId"]),
-                name=tool_name(part),
-                input=part.get("input"),
-                is_waiting=awaits_result(part) and not is_over,
-                is_answered=part["toolCallId"] in answered,
-            )
+    calls: dict[str, _Call] = {}
+    for part in filter(is_tool, message["parts"]):
+        call_id = str(part["toolCallId"])
+        end = _end(part, is_answered=call_id in answered)
+        calls[call_id] = _Call(
+            run_id=run_id,
+            tool_call_id=call_id,
+            name=tool_name(part),
+            input=part.get("input"),
+            is_waiting=awaits_result(part) and end is None and not is_over,
+            end=end,
+        )
+    return list(calls.values())
+
+
+def _end(part: MessagePart, *, is_answered: bool) -> str | None:
+    approval = part.get("approval")
+    if is_answered:
+        return "has a result already, and the first one counts"
+    if part.get("state") == "approval-responded" and isinstance(approval, dict) and approval.get("approved") is False:
+        return "was rejected"
+    return None if part.get("preliminary") is True else _ENDS.get(str(part.get("state")))
 
 
 def _answered_call(part: MessagePart) -> JSONValue:
