@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -234,6 +235,47 @@ def test_a_handler_that_folds_must_give_data() -> None:
         assembled([native("count", by=1)], handler)
 
 
+class Folding(Given):
+    """Folds to whatever it is told to, where a part says so."""
+
+    def __init__(self, value: Any) -> None:  # noqa: ANN401
+        super().__init__("fold", [{"type": "data-fold", "id": "n", "data": None}])
+        self._value = value
+
+    def fold(self, part: NativePart, current: Any) -> Any:  # noqa: ANN401
+        return self._value() if "odd" in part else [*(current or []), part["n"]]
+
+
+async def later() -> list[int]:
+    return [1]
+
+
+def circular() -> list[Any]:
+    value: list[Any] = []
+    value.append({"a": value})
+    return value
+
+
+NO_JSON = [later, circular, set, object, lambda: {1: 2}, lambda: [{"a": [b"x"]}]]
+
+
+@pytest.mark.requirement("TA-39")
+@pytest.mark.parametrize("value", NO_JSON)
+def test_a_part_that_folds_to_what_is_no_json_is_shown_whole(value: Callable[[], object]) -> None:
+    log = [native("fold", n=1), native("fold", odd=True), native("fold", n=2), *said("a")]
+    [message] = assembled(log, Folding(value))
+    assert data_of(message) == [[1, 2], {"kind": "fold", "odd": True}]
+    assert texts(message) == "a"
+
+
+@pytest.mark.requirement("TA-39")
+@pytest.mark.parametrize("value", NO_JSON[1:])
+def test_a_part_whose_chunks_are_no_json_is_shown_whole(value: Callable[[], object]) -> None:
+    handler = Given(answer=[{"type": "data-given", "data": value()}])
+    [message] = assembled([native("given", x=1), *said("a")], handler)
+    assert message["parts"][0] == {"type": "data-bubble-extension", "data": {"kind": "given", "x": 1}}
+
+
 class Lines:
     """A list of lines. How often it was shown, and what it was begun with, is told in `looks` and `begun`."""
 
@@ -290,6 +332,72 @@ def test_what_grows_is_asked_for_when_somebody_looks_and_what_was_seen_stays() -
 def test_a_part_that_cannot_be_added_is_shown_whole() -> None:
     [message] = assembled([native("line", line=1), native("line", line="bad"), native("line", line=2)], Listing())
     assert data_of(message) == [[1, 2], {"kind": "line", "line": "bad"}]
+
+
+@pytest.mark.requirement("TA-39")
+def test_what_grows_is_begun_once_however_many_parts_cannot_be_added() -> None:
+    handler = Listing()
+    log = [chunk("data-lines", id="n", data=["x"]), *[native("line", line="bad")] * 3, native("line", line=1)]
+    [message] = assembled(log, handler)
+    assert data_of(message) == [["x", 1], *[{"kind": "line", "line": "bad"}] * 3]
+    assert handler.begun == [["x"]]
+
+
+class Sums(Given):
+    """Adds up when somebody looks, and stumbles where something is no number; `value` takes the place of the sum at 0."""
+
+    def __init__(self, value: Callable[[], object] = int) -> None:
+        super().__init__("sum", [{"type": "data-sum", "id": "n", "data": None}])
+        self.value = value
+
+    def grow(self, _: Any, /) -> Sum:  # noqa: ANN401
+        return Sum(self)
+
+
+class Sum:
+    def __init__(self, handler: Sums) -> None:
+        self._handler = handler
+        self._numbers: list[Any] = []
+
+    def add(self, part: NativePart, /) -> None:
+        self._numbers.append(part["n"])
+
+    def value(self) -> Any:  # noqa: ANN401
+        return sum(self._numbers) or self._handler.value()
+
+
+@pytest.mark.requirement("TA-39", "TA-98")
+def test_data_that_its_handler_cannot_give_shows_what_was_added_last_until_it_can() -> None:
+    thread = create_assembler(part_handlers=[Sums()]).open()
+    shown = []
+    for seq, log in enumerate(([native("sum", n=1)], [native("sum", n="x")], [chunk("data-sum", id="n", data=7)]), 1):
+        run(thread.apply(numbered(log, first=seq)))
+        shown.append(run(thread.snapshot()).messages[0]["parts"])
+    assert shown == [
+        [{"type": "data-sum", "id": "n", "data": 1}],
+        [{"type": "data-bubble-extension", "id": "n", "data": {"kind": "sum", "n": "x"}}],
+        [{"type": "data-sum", "id": "n", "data": 7}],
+    ]
+
+
+@pytest.mark.requirement("TA-39", "TA-98")
+@pytest.mark.parametrize("value", NO_JSON)
+def test_data_that_is_no_json_shows_what_was_added_last(value: Callable[[], object]) -> None:
+    [message] = assembled([native("sum", n=0), *said("a")], Sums(value))
+    assert data_of(message) == [{"kind": "sum", "n": 0}]
+    assert texts(message) == "a"
+
+
+@pytest.mark.requirement("TA-39")
+@pytest.mark.parametrize("name", ["grow", "add"])
+def test_a_handler_that_would_have_to_be_waited_for_while_it_grows_has_its_parts_shown_whole(name: str) -> None:
+    async def wait(*_: object) -> None:
+        raise AssertionError("Nobody waits for it.")
+
+    handler = Sums()
+    handler.grow = wait if name == "grow" else lambda _: SimpleNamespace(add=wait, value=int)  # type: ignore[method-assign, assignment, return-value]
+    [message] = assembled([native("sum", n=1)], handler)
+    assert message["parts"] == [{"type": "data-bubble-extension", "data": {"kind": "sum", "n": 1}}]
 
 
 @pytest.mark.requirement("TA-33")

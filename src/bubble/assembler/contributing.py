@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from bubble.assembler.failure import ReducerError
 from bubble.assembler.fields import DATA, Part, is_truthy, optional_string, string
-from bubble.assembler.handlers import GrowingData, Reading, extension_chunk
+from bubble.assembler.handlers import GrowingData, Grown, Reading, extension_chunk
 from bubble.assembler.messages import FACTS
 from bubble.assembler.reactions import Holder, Reaction, read_reaction
 from bubble.assembler.runs import BlockKey, Call, DataPart, Voice
@@ -58,14 +58,16 @@ def _take_growing(
     [chunk] = reading.chunks
     kind, part_id = key = string(chunk, "type"), string(chunk, "id")
     shown = voice.data.get(key)
+    growing = None if shown is None else shown.growing
     try:
-        growing = shown.growing if shown is not None else None
         if growing is None:
-            growing = grow(None if shown is None else shown.data)
+            growing = Grown(grow(None if shown is None else shown.data))
+            if shown is not None:  # what it took to begin is not taken again for each part that cannot be added
+                shown.growing = growing
         growing.add(reading.part)
     except Exception:  # noqa: BLE001 - the batch is half folded, so nothing may come out; the part is shown as it is
         return take_chunk(stage, voice, extension_chunk(reading.part))
-    if shown is None or shown.growing is None:
+    if shown is None:
         if take_chunk(stage, voice, chunk | {"data": None}) is None:
             return None
         shown = voice.data[key]

@@ -4,8 +4,9 @@ Reading is done for a whole batch before any of it is projected, because a handl
 fails must leave the thread as it was.
 
 A part of a wrong shape is no failure: anybody in the thread can write one, and nobody may make it unreadable. A handler says so by giving
-None, or simply by stumbling over it (`ValueError`, `LookupError`, `TypeError`, `AttributeError`, `InvalidRequest`); the part is then shown
-like one of an unknown kind, with nothing lost. Whatever else a handler raises comes out of `apply`.
+None, or simply by stumbling over it (`ValueError`, `LookupError`, `TypeError`, `AttributeError`, `InvalidRequest`), or by giving what is no
+JSON; the part is then shown like one of an unknown kind, with nothing lost. Whatever else `to_chunks` raises comes out of `apply`. What is
+folded or grows is asked for later, when nothing may come out any more: there whatever is raised counts as stumbling.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from bubble.assembler.fields import DATA, Part
 from bubble.assembler.messages import AGENT_EVENT, EXTENSION, MessagePart
+from bubble.assembler.plain import is_plain
 from bubble.protocol.errors import InvalidRequest
 from bubble.protocol.jsontext import JSONValue
 from bubble.protocol.parts import EMPTY
@@ -28,6 +30,7 @@ __all__ = [
     "AccumulatingPartHandler",
     "GrowingData",
     "GrowingPartHandler",
+    "Grown",
     "Handlers",
     "NativePart",
     "PartHandler",
@@ -64,7 +67,10 @@ class PartHandler(Protocol):
 
 @runtime_checkable
 class AccumulatingPartHandler(Protocol):
-    """A handler whose parts build upon each other: `to_chunks` gives exactly one data chunk with an `id`, `fold` what it holds."""
+    """A handler whose parts build upon each other: `to_chunks` gives exactly one data chunk with an `id`, `fold` what it holds.
+
+    `fold` is no coroutine function. A part for which it raises, or gives what is no JSON, is shown as it is.
+    """
 
     def fold(self, part: NativePart, current: JSONValue, /) -> JSONValue:
         """The new `data` of the part that `to_chunks` names. `current` is what the author's run shows for it now, None for nothing."""
@@ -79,7 +85,10 @@ class GrowingData(Protocol):
         ...
 
     def value(self) -> JSONValue:
-        """The data as it is now; asked only when somebody looks. What was given before is never changed."""
+        """The data as it is now; asked only when somebody looks. What was given before is never changed.
+
+        Where it raises, or gives what is no JSON, the part shows what was added last, as it is.
+        """
         ...
 
 
@@ -103,11 +112,34 @@ class Folded:
 
     def add(self, part: NativePart, /) -> None:
         """Folds one more part."""
-        self._value = self._handler.fold(part, self._value)
+        self._value = _plain(self._handler.fold(part, self._value))
 
     def value(self) -> JSONValue:
         """What the handler gave last."""
         return self._value
+
+
+class Grown:
+    """What a handler keeps for one part of a message, and the native part that stands in where the handler cannot give it."""
+
+    __slots__ = ("_data", "_latest")
+
+    def __init__(self, data: GrowingData) -> None:
+        self._data = _at_once(data)
+        self._latest: NativePart = {}
+
+    def add(self, part: NativePart) -> None:
+        """Takes one more part in. Raises what the handler raises, and `TypeError` where it would have to be waited for."""
+        add: Callable[[NativePart], object] = self._data.add  # a coroutine function, where it is a wrong one
+        _at_once(add(part))
+        self._latest = part
+
+    def fields(self) -> Part:
+        """What the part of the message shows. The thread must stay readable, whoever wrote the handler."""
+        try:
+            return {"data": _plain(self._data.value())}
+        except Exception:  # noqa: BLE001 - nobody who reads could do anything about it
+            return extension_chunk(self._latest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,6 +268,8 @@ def _reading(handler: PartHandler, part: NativePart, chunks: object) -> Reading:
     if not isinstance(chunks, Sequence) or not all(_is_chunk(chunk) for chunk in chunks):
         raise TypeError(f'The part handler of "{handler.kind}" must give a list of chunks, each with a string `type`.')
     copies = tuple(dict(chunk) for chunk in chunks)
+    if not all(map(is_plain, copies)):
+        return _unread(part)
     grow = _grows(handler)
     if grow is not None and not (len(copies) == 1 and _has_data_by_id(copies[0])):
         raise TypeError(f'The part handler of "{handler.kind}" folds, so it must give one data chunk with an `id`.')
@@ -254,6 +288,19 @@ def _has_data_by_id(chunk: Part) -> bool:
 
 def _is_chunk(chunk: object) -> bool:
     return isinstance(chunk, Mapping) and isinstance(chunk.get("type"), str)
+
+
+def _plain(value: JSONValue) -> JSONValue:
+    if not is_plain(_at_once(value)):
+        raise TypeError("What a part handler gives must be JSON.")
+    return value
+
+
+def _at_once(value: T) -> T:
+    if inspect.iscoroutine(value):
+        value.close()
+        raise TypeError("What a part handler folds or lets grow is not waited for.")
+    return value
 
 
 def _mapping(value: object, kind: str) -> NativePart:

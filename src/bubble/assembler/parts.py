@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from bubble.assembler.fields import DATA, Part
-from bubble.protocol.jsontext import JSONValue
 
 __all__ = ["DYNAMIC_TOOL", "STEP_START", "TOOL", "DataSource", "Growing", "Parts", "SourcedData", "is_tool"]
 
@@ -31,8 +30,8 @@ class Growing(Protocol):
 class DataSource(Protocol):
     """Whoever knows what a data part holds."""
 
-    def value(self) -> JSONValue:
-        """The data as it is now, a value that is not changed afterwards."""
+    def fields(self) -> Part:
+        """The part's `data` as it is now, and whatever else is as it says; values that are not changed afterwards."""
         ...
 
 
@@ -45,7 +44,7 @@ class SourcedData:
 
     def build(self) -> Part:
         """The part as it is now."""
-        return {**self.part, "data": self.source.value()}
+        return {**self.part, **self.source.fields()}
 
 
 def is_tool(part: Mapping[str, object]) -> bool:

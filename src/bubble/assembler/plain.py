@@ -1,10 +1,10 @@
-"""Copying plain JSON data."""
+"""Plain JSON data: copies of it, and what is none."""
 
 from __future__ import annotations
 
 from bubble.protocol.jsontext import JSONValue
 
-__all__ = ["copied"]
+__all__ = ["copied", "is_plain"]
 
 
 def copied(value: JSONValue) -> JSONValue:
@@ -21,3 +21,22 @@ def copied(value: JSONValue) -> JSONValue:
                 container[place] = inner.copy()  # type: ignore[index]
                 todo.append(container[place])  # type: ignore[index, arg-type]
     return holder[0]
+
+
+def is_plain(value: object) -> bool:
+    """Whether `value` is made of what JSON has, and can be written down: it does not contain itself."""
+    around: set[int] = set()  # the containers that the next value is in, by identity
+    todo: list[tuple[object, bool]] = [(value, False)]
+    while todo:
+        node, is_left = todo.pop()
+        if is_left:
+            around.remove(id(node))
+        elif isinstance(node, dict | list | tuple):
+            if id(node) in around or (isinstance(node, dict) and not all(isinstance(name, str) for name in node)):
+                return False
+            around.add(id(node))
+            todo.append((node, True))
+            todo.extend((inner, False) for inner in (node.values() if isinstance(node, dict) else node))
+        elif node is not None and not isinstance(node, str | int | float):
+            return False
+    return True

@@ -266,7 +266,7 @@ class MessageReducer:
         if index is None:
             self._parts.append(dict(chunk))
         else:
-            self._parts.replace(index, self._parts.at(index) | {"data": None} | present(chunk, "data"))
+            self._parts.replace(index, self._parts.at(index) | {"data": None} | present(chunk, "type", "data"))
         return True
 
     def _find_data(self, chunk: Chunk) -> int | None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from bubble.assembler.fields import Part
-from bubble.assembler.handlers import GrowingData
+from bubble.assembler.handlers import Grown
 from bubble.assembler.reactions import Anchor
 from bubble.assembler.records import ApprovalRecord, ResultRecord
 from bubble.assembler.segment import Segment
@@ -42,7 +42,7 @@ class DataPart:
 
     segment: Segment
     data: JSONValue
-    growing: GrowingData | None = None
+    growing: Grown | None = None
 
 
 @dataclass(slots=True, eq=False)

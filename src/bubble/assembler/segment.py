@@ -19,7 +19,7 @@ from bubble.protocol.jsontext import JSONValue
 
 if TYPE_CHECKING:
     from bubble.assembler.fields import Part
-    from bubble.assembler.handlers import GrowingData
+    from bubble.assembler.handlers import Grown
     from bubble.assembler.runs import Run
 
 __all__ = ["Now", "Segment"]
@@ -126,7 +126,7 @@ class Segment:
         self.reducer.amend_tool(call_id, **fields)
         self._show(self.reducer.changed_part)
 
-    def grow(self, kind: str, part_id: str, data: GrowingData) -> None:
+    def grow(self, kind: str, part_id: str, data: Grown) -> None:
         """Shows in a data part that is here what `data` holds, which has just changed."""
         self.reducer.grow_data(kind, part_id, data)
         self._show(self.reducer.changed_part)
