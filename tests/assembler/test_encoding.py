@@ -91,6 +91,19 @@ def test_parts_of_the_core_become_what_they_came_from() -> None:
         ({"type": "data-bubble-agent-event", "data": {"data": 1}}, "needs a `name`"),
         ({"type": "data-bubble-agent-event", "data": {"name": "empty", "data": 1}}, '"empty" has no data'),
         ({"type": "data-bubble-agent-event", "id": 7, "data": {"name": "x"}}, "`id` must be a string"),
+        ({"type": "data-bubble-agent-event", "data": {"name": "x", "more": 1}}, "only `name` and `data`"),
+        ({"type": "data-bubble-extension", "id": "e", "data": {"kind": "x"}}, "has no `id`"),
+        ({"type": "data-bubble-extension", "data": {"kind": "agent_event", "name": "x"}}, "shows as something else"),
+        ({"type": "data-bubble-extension", "data": {"kind": "mention", "principalId": "a"}}, "shows as something else"),
+        (
+            {
+                "type": "data-bubble-extension",
+                "data": {"kind": "reaction", "targetSeq": 1, "emoji": "x", "op": "add"},
+            },
+            "shows as something else",
+        ),
+        ({"type": "file", "url": "x", "mediaType": "y", "filename": 5}, "`filename` must be a string"),
+        ({"type": "reasoning", "id": 5, "text": "x"}, "`id` must be a string"),
         ({"type": "data-app-mention"}, "the handler of 'mention' stumbles over it (KeyError: 'data')"),
         ({"text": "no type"}, "object with a string `type`"),
         (7, "object with a string `type`"),
@@ -122,9 +135,53 @@ def test_a_part_that_two_handlers_claim_is_refused() -> None:
 
 
 def test_the_data_of_an_agent_event_does_not_make_something_else_of_it() -> None:
-    reaction = {"kind": "reaction", "targetSeq": 1, "emoji": "x", "op": "add"}
+    reaction: Any = {"kind": "reaction", "targetSeq": 1, "emoji": "x", "op": "add"}
     part = {"type": "data-bubble-agent-event", "data": {"name": "mood", **reaction}}
-    assert encoded(part) == [EventPart("bubble-v1", {"kind": "agent_event", "name": "mood"})]
+    with pytest.raises(InvalidRequest, match="only `name` and `data`"):
+        encoded(part)
+    event = {"type": "data-bubble-agent-event", "data": {"name": "mood", "data": reaction}}
+    assert encoded(event) == [EventPart("bubble-v1", {"kind": "agent_event", "name": "mood", "data": reaction})]
+
+
+@pytest.mark.requirement("TA-32")
+def test_an_extension_part_of_a_known_kind_that_shows_as_it_is_can_be_sent() -> None:
+    part = {"type": "data-bubble-extension", "data": {"kind": "artifact", "op": "novel"}}
+    assert assembled(encoded(part)) == [part]
+
+
+@pytest.mark.requirement("TA-32")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (
+            {"type": "data-bubble-artifact", "id": "a", "data": {"artifactId": "a", "text": "1"}},
+            {"type": "data-bubble-artifact", "data": {"artifactId": "a", "text": "2"}},
+        ),
+        (
+            {"type": "data-bubble-agent-event", "id": "e", "data": {"name": "x"}},
+            {"type": "data-bubble-agent-event", "id": "e", "data": {"name": "y"}},
+        ),
+    ],
+)
+def test_a_part_that_would_take_the_place_of_another_is_refused(one: object, other: object) -> None:
+    with pytest.raises(InvalidRequest, match=r"`\$\.parts\[2\]`.*takes the place of `\$\.parts\[0\]`"):
+        encoded(one, {"type": "text", "text": "a"}, other)
+
+
+@pytest.mark.requirement("TA-32")
+def test_steps_alone_show_nothing_and_are_refused() -> None:
+    with pytest.raises(InvalidRequest, match=r"`\$\.parts` .*start of a step"):
+        encoded({"type": "step-start"}, {"type": "step-start"})
+
+
+@pytest.mark.requirement("TA-32")
+def test_a_part_whose_own_handler_does_not_know_what_it_makes_of_it_is_refused() -> None:
+    class Forgetful(Given):
+        def from_ui_part(self, part: MessagePart) -> NativePart | None:
+            return {"kind": "given"} if part["type"] == "data-given" else None
+
+    with pytest.raises(InvalidRequest, match="shows as something else"):
+        run(create_assembler(part_handlers=[Forgetful()]).encode({"parts": [{"type": "data-given", "data": 1}]}))
 
 
 @pytest.mark.requirement("TA-29")

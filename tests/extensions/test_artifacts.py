@@ -151,8 +151,23 @@ def test_another_part_is_none_of_the_artifacts() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [{}, {"artifactId": 7}, {"artifactId": "a", "text": "t", "url": "u"}, {"artifactId": 7, "deleted": True}]
+    "data",
+    [
+        {},
+        {"artifactId": 7},
+        {"artifactId": "a", "text": "t", "url": "u"},
+        {"artifactId": 7, "deleted": True},
+        {"artifactId": "a", "deleted": True, "text": "t"},
+        {"artifactId": "a", "deleted": False},
+        {"artifactId": "a", "text": "t", "more": 1},
+    ],
 )
 def test_what_shows_no_artifact_is_not_sent_as_one(data: Any) -> None:  # noqa: ANN401 - wrong ones
     with pytest.raises(InvalidRequest, match=r"`\$\.parts\[0\]`.*`artifactId`"):
         run(ASSEMBLER.encode({"parts": [{"type": "data-bubble-artifact", "data": data}]}))
+
+
+def test_an_artifact_of_another_id_than_its_part_is_not_sent() -> None:
+    part = {"type": "data-bubble-artifact", "id": "b", "data": {"artifactId": "a", "text": "t"}}
+    with pytest.raises(InvalidRequest, match="`id` of an artifact's part is its `artifactId`"):
+        run(ASSEMBLER.encode({"parts": [part]}))

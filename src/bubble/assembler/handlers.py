@@ -171,8 +171,9 @@ class AgentEvents:
         if part.get("type") != AGENT_EVENT:
             return None
         data = _mapping(part.get("data"), AGENT_EVENT)
-        said = {name: data[name] for name in ("name", "data") if name in data}
-        native: Part = {"kind": self.kind, **said} | ({"id": part["id"]} if part.get("id") is not None else {})
+        if data.keys() - {"name", "data"}:
+            raise InvalidRequest("the `data` of an agent event has only `name` and `data`")
+        native: Part = {"kind": self.kind, **data} | ({"id": part["id"]} if part.get("id") is not None else {})
         if self.to_chunks(native) is None:
             raise InvalidRequest('an agent event needs a `name`, its `id` must be a string, and "empty" has no data')
         return native
@@ -189,7 +190,11 @@ class UnknownKinds:
 
     def from_ui_part(self, part: MessagePart) -> NativePart | None:
         """The payload."""
-        return _mapping(part.get("data"), EXTENSION) if part.get("type") == EXTENSION else None
+        if part.get("type") != EXTENSION:
+            return None
+        if part.get("id") is not None:
+            raise InvalidRequest("what holds a native part as it is has no `id`")
+        return _mapping(part.get("data"), EXTENSION)
 
 
 CORE_KINDS: Final = frozenset({AgentEvents.kind, REACTION})

@@ -94,18 +94,23 @@ class ArtifactHandler:
         if part.get("type") != ARTIFACT or not isinstance(data, Mapping):
             return None
         native = _whole(data)
-        if not _is_artifact(native):
+        if native is None or not _is_artifact(native):
             raise InvalidRequest(
-                "the `data` of an artifact needs an `artifactId` and at most one of `text`, `data` and `url`"
+                "the `data` of an artifact needs an `artifactId`, and has beside it `deleted: true`, or else a `name`, a `mediaType` "
+                "and one of `text`, `data` and `url`, as far as there are any"
             )
+        if part.get("id") not in (None, data["artifactId"]):
+            raise InvalidRequest("the `id` of an artifact's part is its `artifactId`")
         return native
 
 
-def _whole(data: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    about = {"kind": ArtifactHandler.kind, **_picked(data, ("artifactId",))}
+def _whole(data: Mapping[str, JSONValue]) -> dict[str, JSONValue] | None:
+    """The part that gives the artifact as `data` shows it; None where there is more in `data` than that can say."""
+    about, rest = {"kind": ArtifactHandler.kind, **_picked(data, ("artifactId",))}, data.keys() - {"artifactId"}
     if data.get("deleted") is True:
-        return {**about, "op": "delete"}
-    return {**about, "op": "create", **_picked(data, (*_LABELS, *_CONTENTS))}
+        return {**about, "op": "delete"} if rest == {"deleted"} else None
+    names = (*_LABELS, *_CONTENTS)
+    return {**about, "op": "create", **_picked(data, names)} if rest <= set(names) else None
 
 
 def _is_artifact(part: NativePart) -> bool:
