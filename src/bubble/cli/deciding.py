@@ -10,6 +10,7 @@ from msgspec import UNSET
 
 from bubble.cli.choices import named, tell
 from bubble.cli.failures import CommandError, UsageProblem
+from bubble.cli.given import checked_text
 from bubble.cli.output import JsonOption
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async
@@ -61,6 +62,8 @@ def approve(
     """Approve a tool call that waits for a decision, or reject it; the first decision counts."""
     if reason is not None and not reject:
         raise UsageProblem("A reason goes with a rejection only: add --reject, or leave --reason out.")
+    if reason is not None:
+        checked_text(reason)
     if early and tool_call_id is None:
         raise UsageProblem("--early is about a call that is not there to be found: name the run and the call.")
     call, stored = run_async(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
@@ -11,7 +10,8 @@ import typer
 
 from bubble.cli.choices import named, tell
 from bubble.cli.failures import CommandError, UsageProblem
-from bubble.cli.output import JsonOption, note
+from bubble.cli.given import checked_text, read_text
+from bubble.cli.output import JsonOption
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async
 from bubble.cli.threads import ThreadArgument
@@ -95,10 +95,8 @@ def _given(words: Sequence[str], file: Path | None) -> str:
             raise UsageProblem("The result is either given or in a file: leave one of them out.")
         return _text_of(file)
     if words and [*words] != ["-"]:
-        return " ".join(words)
-    if sys.stdin.isatty():
-        note("Type the result, then Ctrl-D.")
-    return sys.stdin.read().rstrip("\n")
+        return checked_text(" ".join(words))
+    return read_text(asks="the result")
 
 
 def _text_of(file: Path) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
 from bubble.cli.failures import UsageProblem
+from bubble.cli.given import checked_text, read_text
 from bubble.cli.output import JsonOption, note, write_json
 from bubble.cli.profiles import ProfileOption
 from bubble.cli.remote import connected, run_async
@@ -61,11 +61,9 @@ def _attached(file: str) -> AttachedFile:
 
 
 def _text(words: Sequence[str], *, may_be_empty: bool) -> str:
-    text = " ".join(words)
+    text = checked_text(" ".join(words))
     if text == "-" or not (text or may_be_empty):
-        if sys.stdin.isatty():
-            note("Type what to say, then Ctrl-D.")
-        text = sys.stdin.read().rstrip("\n")
+        text = read_text(asks="what to say")
     if not (text or may_be_empty):
         raise UsageProblem("There is nothing to say: give the text, or pipe it in.")
     return text
