@@ -161,6 +161,23 @@ def test_an_input_that_nests_ten_thousand_levels_deep_breaks_nothing() -> None:
 
 
 @pytest.mark.requirement("TA-98")
+@pytest.mark.parametrize("grouping", ["speaker", "run"])
+def test_an_input_goes_on_in_the_step_in_which_it_began_and_is_not_shown_in_each_later_one(grouping: Grouping) -> None:
+    late = [chunk("start-step"), chunk("tool-input-delta", toolCallId="c", inputTextDelta='"b"')]
+    log = [
+        started(),
+        chunk("tool-input-start", toolCallId="c", toolName="search"),
+        chunk("tool-input-delta", toolCallId="c", inputTextDelta='["a",'),
+        *late,
+        *late,
+        chunk("tool-input-start", toolCallId="c", toolName="search"),
+        chunk("tool-input-delta", toolCallId="c", inputTextDelta='["c"'),
+    ]
+    [message] = assembled(log, grouping)
+    assert [part["rawInput"] for part in parts(message, "tool-search")] == ['["a",', '["c"']
+
+
+@pytest.mark.requirement("TA-98")
 def test_an_event_that_nests_too_deep_is_passed_over() -> None:
     text = b'{"seq":1,"createdAt":"2026-05-06T12:34:56.789Z","type":"message_part","principalId":"bot","runId":"r","part":%s}'
     deep = b'{"type":"data-x","data":' + b"[" * DEEP + b"]" * DEEP + b'},"version":"ai-sdk-v6"'

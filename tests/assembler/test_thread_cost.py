@@ -221,6 +221,12 @@ def streamed_input_with_questions(count: int) -> list[Event]:
     return [*log[:2], *(event for n, piece in enumerate(log[2:]) for event in (piece, between[n % 4]))]
 
 
+def streamed_input_in_later_steps(count: int) -> list[Event]:
+    log = streamed_input(count // 2)
+    late = chunk("tool-input-delta", toolCallId="c", inputTextDelta="x")
+    return [*log, *(event for _ in range(count // 4) for event in (chunk("start-step"), late))]
+
+
 def bytes_taken(log: list[SequencedEvent]) -> int:
     """How many bytes applying the events takes, one after the other; those count that are given back at once."""
     thread, taken = ASSEMBLER.open(), 0
@@ -247,6 +253,7 @@ def bytes_taken(log: list[SequencedEvent]) -> int:
         streamed_input,
         streamed_input_of_a_call_that_is_decided_on,
         streamed_input_with_questions,
+        streamed_input_in_later_steps,
     ],
     ids=lambda make: make.__name__,
 )

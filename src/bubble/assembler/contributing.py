@@ -181,6 +181,12 @@ def _update_call(_: Stage, voice: Voice, chunk: Part) -> Segment | None:
     return call.segment
 
 
+def _extend_input(stage: Stage, voice: Voice, chunk: Part) -> Segment | None:
+    call = voice.calls.get(string(chunk, "toolCallId"))
+    # A later step would show all of the input so far once more, and so would each one after it.
+    return None if call is None or call.step != voice.step else _update_call(stage, voice, chunk)
+
+
 def _begin_step(stage: Stage, voice: Voice, chunk: Part) -> Holder:
     voice.step += 1
     return _describe(stage, voice, chunk)
@@ -226,7 +232,7 @@ _CHUNKS: Final[Mapping[str, _ChunkTaker]] = {
     "tool-input-start": _give_input,
     "tool-input-available": _give_input,
     "tool-input-error": _give_input,
-    "tool-input-delta": _update_call,
+    "tool-input-delta": _extend_input,
     "tool-approval-request": _update_call,
     "tool-output-available": _update_call,
     "tool-output-error": _update_call,
