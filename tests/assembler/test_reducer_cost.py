@@ -76,6 +76,19 @@ def data(count: int) -> list[Chunk]:
     return [{"type": "data-x", "id": str(number // 2), "data": number} for number in range(count)]
 
 
+def files(count: int) -> list[Chunk]:
+    return [{"type": "file", "url": "data:,x", "mediaType": "text/plain"} for _ in range(count)]
+
+
+def members(count: int) -> list[Chunk]:
+    """An object that is open, and gets a member each time."""
+    return tool_input(["{", *(f'"key-{number:05}":1000,' for number in range(count))])
+
+
+def keys(count: int) -> list[Chunk]:
+    return [{"type": "message-metadata", "messageMetadata": {f"key-{number:05}": 1}} for number in range(count)]
+
+
 def steps(chunks: Sequence[Chunk], *, looks: bool) -> int:
     """How many functions are called, those of the interpreter included."""
     count = 0
@@ -101,7 +114,7 @@ def steps(chunks: Sequence[Chunk], *, looks: bool) -> int:
 @pytest.mark.parametrize("looks", [False, True], ids=["at the end", "after each"])
 @pytest.mark.parametrize(
     "chunks",
-    [text, blocks, string, array, objects, quirks, broken, plain_text, digits, calls, data],
+    [text, blocks, string, array, objects, quirks, broken, plain_text, digits, calls, data, files, members, keys],
     ids=lambda chunks: chunks.__name__,
 )
 def test_twice_as_many_chunks_take_twice_the_steps(chunks: Callable[[int], list[Chunk]], *, looks: bool) -> None:
@@ -139,8 +152,11 @@ def bytes_of_a_look(chunks: Sequence[Chunk]) -> int:
         (blocks, [[None] * 1_000]),
         (calls, [[None] * 1_000]),
         (data, [[None] * 1_500]),
+        (files, [[None] * 3_000]),
+        (members, [dict.fromkeys(range(3_000)), '"key-00000":1000,' * 3_000]),
+        (keys, [dict.fromkeys(range(3_000))]),
     ],
-    ids=["text", "string", "array", "objects", "blocks", "calls", "data"],
+    ids=["text", "string", "array", "objects", "blocks", "calls", "data", "files", "members", "keys"],
 )
 def test_a_snapshot_copies_the_text_or_the_places_of_what_grows_and_nothing_twice(
     chunks: Callable[[int], list[Chunk]], copied: list[object]
