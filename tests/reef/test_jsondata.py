@@ -21,13 +21,15 @@ def test_integers_come_back_from_floats_and_what_is_no_json_goes() -> None:
     }
 
 
-@pytest.mark.parametrize("digits", ["1" * 20, "-" + "9" * 3_999, "1" * 4_000])
+@pytest.mark.parametrize("digits", ["1" * 20, "-" + "9" * 308, "1" * 309])
 def test_an_integer_keeps_every_digit(digits: str) -> None:
     assert dump_json(tidy_numbers(load(f'{{"n": {digits}}}'))) == f'{{"n":{digits}}}'.encode()
 
 
-@pytest.mark.parametrize("digits", ["1" * 5_000, "-" + "7" * 1_000_000, "1e999", "-1.5E+400"])
-def test_a_number_that_nothing_holds_becomes_a_text_of_its_digits(digits: str) -> None:
+@pytest.mark.parametrize(
+    "digits", ["2" * 309, "-" + "9" * 309, "1" * 310, "1" * 4_000, "-" + "7" * 1_000_000, "1e999", "-1.5E+400"]
+)
+def test_a_number_that_no_float_reaches_becomes_a_text_of_its_digits(digits: str) -> None:
     assert tidy_numbers(load(f"[{digits}]")) == [digits]
 
 

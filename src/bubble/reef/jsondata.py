@@ -16,8 +16,8 @@ MOST_LEVELS: Final = MAX_DEPTH - 12
 
 # Integers up to here are exact as floats, so that `3.0` can only have been `3`.
 _EXACT: Final = 2**53
-# As many as Python turns into a number, and back, without being asked twice.
-_MOST_DIGITS: Final = 4000
+# Of the largest float, with a sign. Integers beyond it stay texts: many readers of JSON make a float of each number.
+_MOST_DIGITS: Final = 310
 
 
 class TooDeep(ValueError):
@@ -25,14 +25,14 @@ class TooDeep(ValueError):
 
 
 def load(text: bytes | str) -> JSONValue:
-    """JSON, with each number that neither an integer nor a float can hold as a text of its digits. Raises like `json.loads`."""
+    """JSON, with each number that is beyond the range of floats as a text of its digits. Raises like `json.loads`."""
     raw = text if isinstance(text, str) else text.decode("utf-8")
     value: JSONValue = json.loads(raw, parse_int=_integer, parse_float=_float)
     return value
 
 
 def _integer(digits: str) -> int | str:
-    return int(digits) if len(digits) <= _MOST_DIGITS else digits
+    return int(digits) if len(digits) <= _MOST_DIGITS and isfinite(float(digits)) else digits
 
 
 def _float(digits: str) -> float | str:
