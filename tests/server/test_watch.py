@@ -13,6 +13,7 @@ import pytest
 from bubble.protocol.jsontext import JSONValue
 from bubble.protocol.sse import SseEvent
 from bubble.server.watching import following
+from bubble.server.watching.slices import counter_of, seq_of
 from bubble.watch import WatchCursor
 from tests.server.streams import Stream, streaming
 from tests.server.watchers import folded
@@ -103,7 +104,7 @@ async def test_a_bots_text_grows_as_one_message(alice: Person, bot: Person, thre
         assert (message["entryId"], message["seq"], message["operation"]) == ("r", "4", "upsert")
         assert (message["generation"], message["replay"]) == (0, False)
     counters = [int(message["updatedSeq"]) for message in (first, second, third)]
-    assert [counter // 65_536 for counter in counters] == [4, 5, 6]
+    assert [seq_of(counter) for counter in counters] == [4, 5, 6]
 
 
 @pytest.mark.requirement("WA-21", "WA-74")
@@ -551,7 +552,7 @@ async def test_all_fifteen_types_but_one_come_from_a_real_thread(
 
 
 def ahead() -> str:
-    return WatchCursor(bot_id="helper", session_id="t", generation=1, after_updated_seq=1_000 * 65_536).encode()
+    return WatchCursor(bot_id="helper", session_id="t", generation=1, after_updated_seq=counter_of(1_000)).encode()
 
 
 # --- coming back ----------------------------------------------------------------------------------------------------------------------
@@ -559,7 +560,7 @@ def ahead() -> str:
 
 @pytest.mark.requirement("WA-09", "WA-79")
 async def test_a_cursor_ahead_of_the_thread_cannot_be_resumed_from(alice: Person, thread: str) -> None:
-    cursor = WatchCursor(bot_id="helper", session_id=thread, generation=0, after_updated_seq=1_000 * 65_536)
+    cursor = WatchCursor(bot_id="helper", session_id=thread, generation=0, after_updated_seq=counter_of(1_000))
     async with watching(alice, **{"Last-Event-ID": cursor.encode()}) as stream:
         assert [(await stream.next()).event for _ in range(3)] == ["connected", "resync-required", "stream.closed"]
         with pytest.raises(StopAsyncIteration):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from random import Random
 from typing import Any
 
@@ -161,7 +161,7 @@ def test_every_way_of_watching_ends_with_the_same_page(made: list[Move], seed: i
     async def story() -> None:
         async with MemoryStore() as store:
             await with_bot(store)
-            async with a_stage(store) as stage:
+            async with a_stage(store) as stage, a_stage(store) as other_server:
                 writer = BotWriter(store)
                 first = stage.watcher()
                 await first.watch()
@@ -183,23 +183,39 @@ def test_every_way_of_watching_ends_with_the_same_page(made: list[Move], seed: i
                 assert texts_of(expected) == texts
                 assert parts_of(expected, but_for=deleted) == parts
                 assert [folded(watcher.events) for watcher in (first, *others)] == [expected] * (1 + len(others))
-                ids = first.ids
-                for cursor in chance.sample(ids, min(6, len(ids))):
-                    await resumed(stage, first, cursor)
+                pages = [Page(watcher, told=failed_turns(watcher.events)) for watcher in (first, *others, last)]
+                for _ in range(8):
+                    came_from = chance.choice(pages)
+                    if came_from.cuts:
+                        at = chance.choice((stage, other_server))
+                        pages.append(await resumed(at, came_from, chance.choice(came_from.cuts), stayed=first))
 
     with all_in_small():
         asyncio.run(story())
 
 
-async def resumed(stage: Stage, stayed: Watcher, cursor: str) -> None:
-    """Whoever leaves after the cursor and comes back has what the one who stayed has."""
-    cut = next(index for index, event in enumerate(stayed.events) if event.event in PLACED and event.id == cursor)
-    before = stayed.events[: cut + 1]
+class Page:
+    """A page that was shown: all that it got, over however many connections. `told`: which turns failed since it came first."""
+
+    def __init__(self, watcher: Watcher, *, told: set[str], before: Sequence[SseEvent] = ()) -> None:
+        self.events = [*before, *watcher.events]
+        self.told = told
+
+    @property
+    def cuts(self) -> list[int]:
+        """After how many events it may go away and come back."""
+        return [count for count, event in enumerate(self.events, start=1) if event.event in PLACED]
+
+
+async def resumed(stage: Stage, page: Page, cut: int, *, stayed: Watcher) -> Page:
+    """Whoever leaves there and comes back, wherever that is, has what the one who stayed has."""
+    before = page.events[:cut]
     again = stage.watcher()
-    await again.watch(after=cursor)
+    await again.watch(after=before[-1].id)
     await again.until(lambda: is_complete(folded(again.events, folded(before))))
     await again.leave()
     assert folded(again.events, folded(before)) == folded(stayed.events)
     # What failed in a session that was cleared since is of no concern to anybody.
     anew = max((index for index, event in enumerate(stayed.events) if event.event == "reset"), default=0)
-    assert failed_turns(before) | failed_turns(again.events) >= failed_turns(stayed.events[anew:])
+    assert failed_turns(before) | failed_turns(again.events) >= failed_turns(stayed.events[anew:]) & page.told
+    return Page(again, told=page.told, before=before)

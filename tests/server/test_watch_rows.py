@@ -11,10 +11,10 @@ from bubble.assembler import BubbleMessage
 from bubble.protocol.jsontext import load_json
 from bubble.protocol.resources import Principal
 from bubble.server.watching.board import BotBoard
-from bubble.server.watching.posting import posted
+from bubble.server.watching.posting import placed
 from bubble.server.watching.rows import rows_of
 from bubble.server.watching.session import Aside, BotSession
-from bubble.server.watching.slices import LAST, Gone, counter_of, seq_behind, seq_of
+from bubble.server.watching.slices import LAST, Gone, counter_of, numbered_back, seq_behind, seq_of
 from bubble.watch.frames import TurnFailed
 
 BOT = Principal(principal_id="bot", kind="bot", display_name="Bot", created_at="2026-01-01T00:00:00.000Z")
@@ -147,7 +147,7 @@ def test_a_number_that_json_cannot_say_is_null_in_a_body() -> None:
 
 @pytest.mark.requirement("WA-75")
 def test_a_counter_tells_its_event_and_the_last_one_of_an_event_says_that_all_is_there() -> None:
-    assert counter_of(7) == 7 * 65_536 + 65_535
+    assert counter_of(7) == 7 * 16_777_216 + 16_777_215
     assert seq_of(counter_of(7)) == seq_of(counter_of(7, 0)) == 7
     assert seq_behind(counter_of(7)) == 7
     assert seq_behind(counter_of(7, LAST - 1)) == 6
@@ -155,7 +155,8 @@ def test_a_counter_tells_its_event_and_the_last_one_of_an_event_says_that_all_is
 
 
 def counters(*messages: BubbleMessage, **deleted: int) -> dict[str, int]:
-    rows = list(posted(messages, BotSession(BOT, "t"), deleted=deleted, before={}))
+    told = list(placed(messages, BotSession(BOT, "t"), deleted=deleted, before={}))
+    rows = list(numbered_back(reversed(told)))[::-1]
     assert [row.counter for row in rows] == sorted({row.counter for row in rows})
     return {each.row.entry_id: each.counter for each in rows}
 
@@ -171,6 +172,11 @@ def test_no_two_rows_tie_and_the_last_one_of_an_event_has_the_last_number() -> N
         "r~1": counter_of(9, LAST - 1),
         "x": counter_of(9),
     }
+
+
+@pytest.mark.requirement("WA-75")
+def test_a_message_may_have_more_rows_than_anybody_counts() -> None:
+    assert len(counters(message(TEXT, *[TOOL] * 70_000))) == 70_001
 
 
 @pytest.mark.requirement("WA-75", "WA-80")
@@ -205,6 +211,6 @@ def test_what_was_deleted_or_said_before_the_clear_is_not_posted() -> None:
         cleared,
     ]
     before = {"s~1": cleared["parts"][:2], "s": told[2]["parts"]}
-    rows = [each.row for each in posted(told, session, deleted={"y": 9}, before=before)]
+    rows = [each.row for each in placed(told, session, deleted={"y": 9}, before=before)]
     assert [row.entry_id for row in rows] == ["s~1", "y"]
     assert rows[-1] == Gone("y", 9)

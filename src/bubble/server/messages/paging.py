@@ -16,10 +16,10 @@ from bubble.assembler import BubbleMessage
 from bubble.server.messages.encoding import message_json
 from bubble.server.messages.forms import Form
 from bubble.server.messages.glances import Glance, glance
-from bubble.server.messages.portion import Portion, View, first_seq, run_of
+from bubble.server.messages.portion import Portion, View, first_seq, last_seq, run_of
 from bubble.server.messages.reading import ThreadLog, Turns
 
-__all__ = ["Look", "Page", "fitting", "newest", "read_lone", "read_page", "read_run", "write_page"]
+__all__ = ["Look", "Page", "fitting", "left_of", "newest", "read_lone", "read_page", "read_run", "write_page"]
 
 #: How far back and how far beyond the page the first look goes, in events.
 LOOK_BACK: Final = 128
@@ -95,6 +95,17 @@ async def read_lone(view: View, seq: int, *, head: int) -> list[BubbleMessage]:
     portion = await Portion.fold(view, first=seq, last=seq)
     await _bring_up_to_date(portion, view.log, (), after=seq, head=head)
     return list((await portion.snapshot()).messages)
+
+
+async def left_of(view: View, text: bytes, *, head: int) -> list[BubbleMessage]:
+    """The messages that the event changed which the text says, and no later one up to `head`; in their order."""
+    seen = glance(text)
+    owner, seq = seen.run_id, seen.seq
+    if seen.target is not None and 0 < seen.target < seq:
+        [target] = await view.log.texts(seen.target, seen.target)
+        owner, seq = glance(target).run_id, seen.target
+    messages = await (read_lone(view, seq, head=head) if owner is None else read_run(view, owner, head=head))
+    return [message for message in messages if last_seq(message) == seen.seq]
 
 
 @dataclass(slots=True)

@@ -2,22 +2,36 @@
 
 *Theory of operation.* Nothing is queued for a watcher. What it has is its place: the counter of its last row, and how many asides it has
 heard. What it still needs are the rows with a higher counter, as they are now, whatever they were in between, and the asides after those;
-the board keeps both in that order. A row keeps its counter as long as it shows the same, also when its message changes elsewhere: so a long
-message with many tool calls is not sent again for each word that is added to it. The same bytes serve everybody at the same place.
+the board keeps both in that order. All rows of a message move on when it changes, as they do on every other board. But whoever had
+everything at some event is not sent again what has shown the same since then: so a long message with many tool calls is not sent again for
+each word that is added to it. The same bytes serve everybody at the same place.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Sequence
+from itertools import takewhile
 from typing import Final
 
 from bubble.assembler import BubbleMessage
 from bubble.server.watching.clearing import Before
-from bubble.server.watching.posting import posted
+from bubble.server.watching.posting import placed
 from bubble.server.watching.rows import Row
 from bubble.server.watching.session import Aside, BotSession
-from bubble.server.watching.slices import Numbered, Place, Posted, Slice, Whose, counter_of, cut
+from bubble.server.watching.slices import (
+    Gone,
+    Numbered,
+    Place,
+    Placed,
+    Posted,
+    Slice,
+    Whose,
+    counter_of,
+    cut,
+    numbered_back,
+    seq_of,
+)
 from bubble.watch.frames import AgentState, BoxState, WatchFrame
 
 __all__ = ["BotBoard"]
@@ -53,7 +67,7 @@ class BotBoard:
         # The number of the last aside, and of the last that is not kept any more. What the board before this one numbered is forgotten.
         self.forgotten: int = 0 if after is None else after.heard + 1
         self.heard: int = self.forgotten
-        self._rows: dict[str, Posted] = {}  # by id, in the order of their counters
+        self._rows: dict[str, Placed] = {}  # by id, in the order of their counters
         self._asides: deque[Numbered] = deque()
         self._slices: dict[tuple[Place, int | None], Slice | None] = {}
         self._post(messages, {entry_id: seq for entry_id, seq in session.deleted.items() if seq > covers}, before)
@@ -100,7 +114,7 @@ class BotBoard:
 
     def heard_by(self, counter: int) -> int:
         """The number of the last aside that somebody has heard who has a row with this counter."""
-        seq = counter // counter_of(1, 0)
+        seq = seq_of(counter)
         return max((each.number for each in self._asides if each.aside.seq <= seq), default=self.forgotten)
 
     def unheard(self, heard: int, *, before: int) -> list[Numbered]:
@@ -121,41 +135,35 @@ class BotBoard:
 
     def _cut(self, place: Place, replay_to: int | None) -> Slice | None:
         head = self.head if replay_to is None else min(replay_to, self.head)
-        rows = [each for each in self._rows_after(place.counter) if each.counter <= counter_of(head)]
+        rows = [each for each in self._missing(place) if each.counter <= counter_of(head)]
         asides = [each for each in self._asides if each.number > place.heard and each.aside.seq <= head]
         if not (rows or asides):
             return None
         heard = asides[-1].number if asides else place.heard
-        end = Place(max(place.counter, counter_of(head)), heard)
+        # What changed after `head` may be as it was before, which is not told here.
+        complete = head if head == self.head else place.complete
+        end = Place(max(place.counter, counter_of(head)), heard, complete)
         return cut(rows, asides, whose=self.whose, before=place, end=end, replay=replay_to is not None)
 
-    def _rows_after(self, counter: int) -> list[Posted]:
-        rows: list[Posted] = []
-        for each in reversed(self._rows.values()):
-            if each.counter <= counter:
-                break
-            rows.append(each)
-        return rows[::-1]
+    def _missing(self, place: Place) -> list[Posted]:
+        rows = takewhile(lambda each: each.counter > place.counter, numbered_back(reversed(self._rows.values())))
+        return [each for each in rows if each.since > place.complete][::-1]
 
     def _post(self, messages: Iterable[BubbleMessage], deleted: dict[str, int], before: Before) -> None:
-        for each in posted(messages, self.session, deleted=deleted, before=before):
-            row = each.row
-            known = self._rows.get(row.entry_id)
-            if (
-                isinstance(row, Row)
-                and known is not None
-                and isinstance(known.row, Row)
-                and row.shows_the_same(known.row)
-            ):
-                continue
-            self._rows.pop(row.entry_id, None)
-            self._rows[row.entry_id] = each
+        for each in placed(messages, self.session, deleted=deleted, before=before):
+            known = self._rows.pop(each.row.entry_id, None)
+            is_the_same = known is not None and _show_the_same(known.row, each.row)
+            self._rows[each.row.entry_id] = each._replace(since=known.since) if known and is_the_same else each
         self._slices.clear()
 
     def forget(self, covers: int) -> None:
         """Lets go of rows that nobody can be served who is before `covers`."""
         self.covers = covers
         for entry_id, each in list(self._rows.items()):
-            if each.counter > counter_of(covers):
+            if each.seq > covers:
                 break
             del self._rows[entry_id]
+
+
+def _show_the_same(one: Row | Gone, other: Row | Gone) -> bool:
+    return isinstance(one, Row) and isinstance(other, Row) and one.shows_the_same(other)

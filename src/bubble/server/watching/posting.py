@@ -1,4 +1,4 @@
-"""Which rows the messages of a stretch of the log are, and with which counters."""
+"""Which rows the messages of a stretch of the log are, and in which order."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bubble.server.messages.portion import first_seq, last_seq
 from bubble.server.watching.clearing import Before
 from bubble.server.watching.rows import Row, rows_of
 from bubble.server.watching.session import BotSession
-from bubble.server.watching.slices import LAST, Gone, Posted, counter_of
+from bubble.server.watching.slices import Gone, Placed
 
-__all__ = ["posted"]
+__all__ = ["placed"]
 
 
-def posted(
+def placed(
     messages: Iterable[BubbleMessage], session: BotSession, *, deleted: Mapping[str, int], before: Before
-) -> Iterator[Posted]:
-    """The rows of the messages in the order of their counters, and what was `deleted` among them, by id and seq.
+) -> Iterator[Placed]:
+    """The rows of the messages in their order, and what was `deleted` among them, by id and seq.
 
     All messages that an event changed must be given together. Of one that was there when the session was last cleared only what came after
     is shown, and nothing where `before` does not have it. A row that is deleted never comes back.
@@ -31,9 +31,8 @@ def posted(
     for entry_id, seq in deleted.items():
         by_seq[seq].append(Gone(entry_id, seq))
     for seq in sorted(by_seq):
-        rows = by_seq[seq]
-        for index, row in enumerate(rows):
-            yield Posted(counter_of(seq, max(0, LAST + 1 - len(rows) + index)), row)
+        for row in by_seq[seq]:
+            yield Placed(seq, seq, row)
 
 
 def _shown(message: BubbleMessage, session: BotSession, before: Before) -> list[Row]:

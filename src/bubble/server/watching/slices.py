@@ -1,13 +1,17 @@
 """What a watcher is sent at a time: frames, and the same as server-sent events, made once for all who are at the same place.
 
-A place in a transcript is the counter of its last row. A counter is a seq times 65,536 plus a number, so that no two rows that one event
-changed have the same. They are numbered from the end: of what an event changed, less and less is left as later events change it again, and
-so a row that somebody has not got yet keeps its number or gets a higher one, never a lower one than what they have.
+A place in a transcript is the counter of its last row. A counter is the seq of the last event that changed the row's message, times 2^24,
+plus a number, so that no two rows have the same: a message of more rows fits into no memory. The log alone decides on it, so a place that
+one server, board or stretch gave is the same place on every other, before and after a restart.
+
+The rows of one event are numbered from the end. Of what it changed, less and less is left as later events change it again, so a row that
+somebody has not got yet keeps its number or gets a higher one, never a lower one than what they have. That holds where rows are told as
+they are later than they were told then; `stretches` sees to it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -21,18 +25,21 @@ __all__ = [
     "Gone",
     "Numbered",
     "Place",
+    "Placed",
     "Posted",
     "Slice",
     "Whose",
     "counter_of",
     "cut",
     "encode_frames",
+    "is_amid",
+    "numbered_back",
     "seq_behind",
     "seq_of",
 ]
 
 #: The number of the last row that an event changed.
-LAST: Final = 65_535
+LAST: Final = 2**24 - 1
 #: How much a watcher is sent at a time, if it is not one row that is larger; bytes of bodies.
 SLICE_BYTES: Final = 128 * 1024
 _DELETE_BYTES: Final = 100
@@ -53,10 +60,19 @@ class Gone(NamedTuple):
     seq: int
 
 
+class Placed(NamedTuple):
+    """A row, and the last event that changed its message. `since`: it has shown the same since that event, or for longer."""
+
+    seq: int
+    since: int
+    row: Row | Gone
+
+
 class Posted(NamedTuple):
-    """A row, and the counter of its last change."""
+    """A row with its counter; `since` as in `Placed`."""
 
     counter: int
+    since: int
     row: Row | Gone
 
 
@@ -68,10 +84,14 @@ class Numbered(NamedTuple):
 
 
 class Place(NamedTuple):
-    """What a watcher has: every row up to `counter`, and every aside up to the number `heard`."""
+    """What a watcher has: every row up to `counter`, and every aside up to the number `heard`.
+
+    `complete`: it was seen to have everything as it was at that event (0 for never).
+    """
 
     counter: int
     heard: int
+    complete: int = 0
 
 
 def counter_of(seq: int, number: int = LAST) -> int:
@@ -87,6 +107,20 @@ def seq_of(counter: int) -> int:
 def seq_behind(counter: int) -> int:
     """The seq up to which no row is above the counter."""
     return max(0, (counter + 1) // (LAST + 1) - 1)
+
+
+def is_amid(counter: int) -> bool:
+    """Whether more rows of the same event may be above the counter."""
+    return counter % (LAST + 1) != LAST
+
+
+def numbered_back(rows: Iterable[Placed]) -> Iterator[Posted]:
+    """The rows with their counters. They are given from the last one back."""
+    seq, number = 0, LAST
+    for row in rows:
+        number = number - 1 if row.seq == seq else LAST
+        seq = row.seq
+        yield Posted(counter_of(seq, number), row.since, row.row)
 
 
 def encode_frames(frames: Iterable[WatchFrame], whose: Whose, *, after: int | None) -> bytes:
@@ -133,7 +167,7 @@ class _Frames:
         self._deletes: list[Delete] = []
 
     def add_row(self, posted: Posted) -> None:
-        counter, row = posted
+        counter, row = posted.counter, posted.row
         if isinstance(row, Gone):
             self._deletes.append(Delete(seq=row.seq, updated_seq=counter, entry_id=row.entry_id))
             self.size += _DELETE_BYTES
@@ -182,12 +216,12 @@ def cut(
     for posted in rows:
         while spoken < len(asides) and asides[spoken].aside.seq <= seq_of(posted.counter):
             frames.add_aside(asides[spoken].aside)
-            place = Place(place.counter, asides[spoken].number)
+            place = place._replace(heard=asides[spoken].number)
             spoken += 1
         if frames.size >= SLICE_BYTES:
             return Slice(frames.all(), whose, before.counter, place)
         frames.add_row(posted)
-        place = Place(posted.counter, place.heard)
+        place = place._replace(counter=posted.counter)
     for each in asides[spoken:]:
         frames.add_aside(each.aside)
     return Slice(frames.all(), whose, before.counter, end)

@@ -44,9 +44,11 @@ class WatchStream(ThreadStream):
         """Goes on from `cursor`, or begins at the beginning. `NotFound` without `events.subscribe`, and for what is no bot."""
         await self.open(thread_id, from_seq=MAX_SEQ)
         bot = await find_bot(self._followings.hub, bot_id)
+        # Another server may have told of more than has come by here.
+        through = (await self._followings.hub.store.position(thread_id)).head
         following = self._following = self._followings.join(bot, thread_id, self._bell.set)
         now = self._followings.clock()
-        self._viewer = Viewer(following, cursor=cursor, through=self._released, now_ms=now)
+        self._viewer = Viewer(following, cursor=cursor, through=through, now_ms=now)
         opened = ConnectedData(stream_id=new_id(), server_time_ms=str(now), absolute_lifetime_ms=UNLIMITED)
         self._put(encode_event(ConnectedEvent(data=opened)))
 

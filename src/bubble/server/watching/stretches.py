@@ -1,20 +1,38 @@
 """The log gone through from some place on, for those who are too far behind for the board: a long history, or a long absence.
 
 A stretch is shared, too: whoever begins at the beginning comes by the same places.
+
+Whoever left in the midst of the rows of one event gets the others of that event first, and as they are now. As they were at some earlier
+time there may be more of them, so that those which are missing had lower numbers, and would be taken for what is there already.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
+from itertools import takewhile
 from typing import Final, NamedTuple
 
+from bubble.assembler import BubbleMessage
 from bubble.server.messages.growing import Growing
+from bubble.server.messages.paging import left_of
 from bubble.server.messages.portion import View
 from bubble.server.watching.clearing import BeforeClear
 from bubble.server.watching.history import past_asides
-from bubble.server.watching.posting import posted
+from bubble.server.watching.posting import placed
 from bubble.server.watching.session import Aside, BotSession
-from bubble.server.watching.slices import Numbered, Place, Posted, Slice, Whose, counter_of, cut, seq_behind
+from bubble.server.watching.slices import (
+    Numbered,
+    Place,
+    Posted,
+    Slice,
+    Whose,
+    counter_of,
+    cut,
+    is_amid,
+    numbered_back,
+    seq_behind,
+)
 
 __all__ = ["STRETCH_EVENTS", "From", "Stretch", "Stretches"]
 
@@ -27,7 +45,7 @@ _KEPT: Final = 2
 class From(NamedTuple):
     """Where a stretch begins, which seq it may not go beyond, and how many events it should have.
 
-    `told`: with asides. `replay`: it was there before whoever is to get it.
+    `told`: with asides. `replay`: it was there before whoever is to get it. `now`: the head, for who begins in the midst of an event.
     """
 
     counter: int
@@ -35,6 +53,7 @@ class From(NamedTuple):
     events: int
     told: bool
     replay: bool
+    now: int
 
 
 class Stretch:
@@ -53,7 +72,7 @@ class Stretch:
         self._whose = whose
         self._replay = begin.replay
         self._place = Place(begin.counter, 0)
-        self._end = Place(self.end, len(asides))
+        self._end = Place(self.end, len(asides), head)
         self._slices: list[Slice] = []
 
     def slice(self, number: int) -> Slice | None:
@@ -90,17 +109,24 @@ class Stretches:
     async def _read(self, begin: From, session: BotSession) -> Stretch | None:
         whose = Whose(session.bot_id, session.thread_id, session.generation)
         first = seq_behind(begin.counter)
-        texts = await self._texts(first + 1, min(begin.last, first + begin.events))
+        length = 1 if is_amid(begin.counter) else begin.events
+        texts = await self._texts(first + 1, min(begin.last, first + length))
         if not texts:
             return None
-        growing = await Growing.after(self._view, first)
-        changed = (await growing.grow(texts)).upserts
-        before = await self._before.find(changed, cleared_seq=session.cleared_seq, head=growing.head)
-        deleted = {entry_id: seq for entry_id, seq in session.deleted.items() if first < seq <= growing.head}
-        told = posted(changed, session, deleted=deleted, before=before)
-        rows = [each for each in told if each.counter > begin.counter]
+        head = first + len(texts)
+        if is_amid(begin.counter):
+            changed: Sequence[BubbleMessage] = await left_of(self._view, texts[0], head=begin.now)
+            size = begin.events
+        else:
+            growing = await Growing.after(self._view, first)
+            changed = (await growing.grow(texts)).upserts
+            size = growing.size
+        before = await self._before.find(changed, cleared_seq=session.cleared_seq, head=head)
+        deleted = {entry_id: seq for entry_id, seq in session.deleted.items() if first < seq <= head}
+        told = list(placed(changed, session, deleted=deleted, before=before))
+        rows = [*takewhile(lambda row: row.counter > begin.counter, numbered_back(reversed(told)))][::-1]
         asides = await past_asides(self._view.log, session.bot, texts) if begin.told else []
-        return Stretch(rows, asides, whose=whose, begin=begin, head=growing.head, size=growing.size)
+        return Stretch(rows, asides, whose=whose, begin=begin, head=head, size=size)
 
     async def _texts(self, first: int, last: int) -> list[bytes]:
         texts: list[bytes] = []

@@ -14,7 +14,7 @@ from bubble.protocol.resources import Principal
 from bubble.server.watching.board import BotBoard
 from bubble.server.watching.following import BotFollowing
 from bubble.server.watching.session import roster_change
-from bubble.server.watching.slices import Place, Slice, Whose, counter_of, encode_frames, seq_behind, seq_of
+from bubble.server.watching.slices import Place, Slice, Whose, counter_of, encode_frames, is_amid, seq_behind, seq_of
 from bubble.server.watching.stretches import STRETCH_EVENTS, From, Stretch
 from bubble.watch import WatchCursor
 from bubble.watch.frames import Cleared, CursorTooOld, WatchFrame
@@ -46,6 +46,7 @@ class Viewer:
         self._now_ms = now_ms
         self._generation: int | None = None
         self._counter = 0
+        self._complete = 0  # the event at which it had everything for certain
         self._heard: int | None = None  # None: what it has not heard is in the log
         self._states: Sequence[WatchFrame] | None = (
             None  # how things stood when it was told last, if nothing that the board told came after
@@ -64,7 +65,7 @@ class Viewer:
         if board is None or board.head > released or self.is_over:
             return None
         if self._generation is None:
-            return self._begin(board)
+            return self._begin(board) if board.head >= self._through else None
         if self._generation != board.session.generation:
             return self._begin_anew(board)
         if self._heard is not None and self._heard < board.forgotten:
@@ -77,6 +78,10 @@ class Viewer:
             taken = self._take_from(board)
         if taken is not None:
             self._counter = taken.place.counter
+            if (
+                taken.place.complete >= self._through
+            ):  # wherever its cursor is from, that has not told of anything later
+                self._complete = taken.place.complete
         return taken
 
     def _begin(self, board: BotBoard) -> Own:
@@ -98,7 +103,7 @@ class Viewer:
 
     def _begin_anew(self, board: BotBoard) -> Own:
         whose = board.whose
-        self._generation, self._counter = whose.generation, board.begins_after
+        self._generation, self._counter, self._complete = whose.generation, board.begins_after, 0
         self._stretch = None
         told = [] if self._heard is None else board.unheard(self._heard, before=board.session.cleared_seq)
         if told:
@@ -137,7 +142,7 @@ class Viewer:
 
     @property
     def _place(self) -> Place:
-        return Place(self._counter, self._heard or 0)
+        return Place(self._counter, self._heard or 0, self._complete)
 
     @property
     def _is_replay(self) -> bool:
@@ -148,7 +153,8 @@ class Viewer:
             # What is deleted or cleared beyond the board is not known yet.
             last = min(board.head, self._through if self._is_replay else released)
             told = self._heard is None
-            begin = From(self._counter, last, self._events, told=told, replay=self._is_replay)
+            now = board.head if is_amid(self._counter) else 0
+            begin = From(self._counter, last, self._events, told=told, replay=self._is_replay, now=now)
             self._stretch = await self._following.stretches.find(begin, board.session)
             self._next_slice = 0
         stretch = self._stretch
