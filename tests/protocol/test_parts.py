@@ -23,6 +23,18 @@ from tests.protocol.shapes import part_event
             '{"kind":"reaction","targetSeq":7,"emoji":"👍","op":"add"}'.encode(),
             ReactionPart(target_seq=7, emoji="👍", op="add"),
         ),
+        (  # half a character is JSON, too, wherever it stands
+            rb'{"kind":"agent_event","name":"mood","data":{"s":"\ud83d","n":1e400},"id":"\ud83d"}',
+            AgentEventPart(name="mood", data=Raw(rb'{"s":"\ud83d","n":1e400}'), id="\ud83d"),
+        ),
+        (
+            rb'{"kind":"agent_event","name":"mood","later":"\ude00"}',
+            AgentEventPart(name="mood"),
+        ),
+        (
+            rb'{"kind":"reaction","targetSeq":7,"emoji":"\ud83d","op":"add"}',
+            ReactionPart(target_seq=7, emoji="\ud83d", op="add"),
+        ),
         (
             '{"kind":"reaction","targetSeq":7,"emoji":"👍","op":"remove"}'.encode(),
             ReactionPart(target_seq=7, emoji="👍", op="remove"),
@@ -43,6 +55,8 @@ def test_a_core_part_is_read(text: bytes, part: AgentEventPart | ReactionPart) -
         b'{"kind":"agent_event"}',
         b'{"kind":"agent_event","name":""}',
         b'{"kind":"agent_event","name":"empty","data":{}}',
+        rb'{"kind":"agent_event","name":"empty","data":"\ud83d"}',
+        rb'{"kind":"agent_event","later":"\ud83d"}',
         b'{"kind":"reaction","targetSeq":0,"emoji":"x","op":"add"}',
         b'{"kind":"reaction","targetSeq":1,"emoji":"","op":"add"}',
         b'{"kind":"reaction","targetSeq":1,"emoji":"x","op":"toggle"}',

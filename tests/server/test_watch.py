@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from bubble.protocol.jsontext import JSONValue
+from bubble.protocol.jsontext import JSONValue, dump_json
 from bubble.protocol.sse import SseEvent
 from bubble.server.watching import following
 from bubble.server.watching.slices import counter_of, seq_of
@@ -70,7 +70,9 @@ async def shown(stream: Stream, marker: str) -> list[SseEvent]:
 async def says(bot: Person, *parts: Mapping[str, JSONValue], run: str = "r", thread: str = "t") -> None:
     for part in parts:
         version = "bubble-v1" if "kind" in part else "ai-sdk-v6"
-        await bot.append(thread, bot.part(run, part, version=version))
+        event = dump_json(bot.part(run, part, version=version))  # which knows half characters
+        path, kind = f"/v1/threads/{thread}/events", {"content-type": "application/json"}
+        await bot.call("POST", path, content=event, headers=kind, expect=201)
 
 
 def control(name: str, **data: JSONValue) -> Json:
@@ -297,11 +299,12 @@ async def test_what_was_open_at_a_clear_goes_on_after_it(alice: Person, bot: Per
 
 
 @pytest.mark.requirement("WA-76", "WA-93")
+@pytest.mark.parametrize("word", ["", "-delta", "text-delta"])
 async def test_what_is_said_again_after_a_clear_is_shown_though_it_is_the_same(
-    alice: Person, bot: Person, thread: str
+    alice: Person, bot: Person, thread: str, word: str
 ) -> None:
-    mood: Json = control("mood", n=1) | {"id": "m"}
-    data: Json = {"type": "data-x", "id": "d", "data": 5}
+    mood: Json = control(f"mood{word}", n=word) | {"id": f"m{word}"}
+    data: Json = {"type": f"data-{word or 'x'}", "id": f"d{word}", "data": {"type": word}}
     await bot.append(thread, bot.starts("r"))
     await says(bot, mood, data, {"type": "data-y", "id": "d", "data": 5}, BEGIN, delta("hel"))
     async with watching(alice) as stream:
@@ -515,6 +518,26 @@ async def test_what_a_bot_says_by_name_is_passed_on(alice: Person, bot: Person, 
     async with watching(alice) as stream:
         box = await until(stream, "box.state")
         assert (box["snapshot"], box["state"]) == (True, {"runState": "RUNNING"})
+
+
+@pytest.mark.requirement("WA-76", "WA-78")
+async def test_half_a_character_in_what_a_bot_says_about_its_session_changes_nothing(
+    alice: Person, bot: Person, thread: str
+) -> None:
+    half = "\ud83d"
+    await bot.append(thread, bot.starts("r"))
+    await says(bot, BEGIN, delta("old"))
+    async with watching(alice) as stream:
+        await until(stream, "message")
+        await says(bot, control("box_state", state={"title": half}), control("state_changed", families=[half]))
+        assert (await until(stream, "box.state"))["state"] == {"title": half}
+        assert (await until(stream, "bot.state.changed"))["families"] == [half]
+        await says(bot, control("computer_actions", actions=[{"type": "TYPE", "text": half}]))
+        assert [each["type"] for each in (await until(stream, "computer.actions"))["actions"]] == ["TYPE"]
+        await says(bot, control("message_deleted", entryId="r", why=half))
+        assert (await until(stream, "message.deleted"))["entryId"] == "r"
+        await says(bot, control("session_cleared", why=half))
+        assert (await until(stream, "reset"))["generation"] == 1
 
 
 @pytest.mark.requirement("WA-81")

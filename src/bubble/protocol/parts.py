@@ -11,6 +11,7 @@ import msgspec
 from msgspec import UNSET, Meta, Raw, UnsetType
 
 from bubble.protocol.identifiers import MAX_SEQ
+from bubble.protocol.jsontext import load_json, member_spans
 
 __all__ = ["EMPTY", "AgentEventPart", "NativePart", "ReactionPart", "decode_native_part"]
 
@@ -50,5 +51,23 @@ def decode_native_part(part: Raw | bytes) -> NativePart | None:
     """The part, or None for a kind that this version does not know and for one that does not have its kind's shape."""
     try:
         return _decoder.decode(part)
+    except msgspec.ValidationError:
+        return None
     except msgspec.DecodeError:
+        return _decode_what_msgspec_refuses(bytes(part))
+
+
+def _decode_what_msgspec_refuses(part: bytes) -> NativePart | None:
+    # Lone surrogates are JSON, too. What is left raw stays as it was written.
+    members = load_json(part)
+    data: Raw | UnsetType = UNSET
+    if not isinstance(members, dict):
+        return None
+    if members.get("kind") == "agent_event" and members.pop("data", UNSET) is not UNSET:
+        _, first, end = next(span for span in member_spans(part) if span[0] == "data")
+        data = Raw(part[first:end])
+    try:
+        decoded: NativePart = msgspec.convert(members, NativePart)
+        return msgspec.structs.replace(decoded, data=data) if isinstance(decoded, AgentEventPart) else decoded
+    except ValueError:
         return None

@@ -11,6 +11,8 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
+import msgspec
+
 from bubble.assembler import BubbleMessage, MessagePart
 from bubble.server.messages.portion import Portion, View, first_seq, last_seq, run_of
 from bubble.server.watching.rows import TEXTS
@@ -21,6 +23,19 @@ __all__ = ["Before", "BeforeClear"]
 Before: TypeAlias = Mapping[str, Sequence[MessagePart | None]]
 
 _DELTA: Final = b'-delta"'
+_DELTAS: Final = frozenset({"text-delta", "reasoning-delta", "tool-input-delta"})
+
+
+class _Chunk(msgspec.Struct):
+    type: str
+
+
+class _Saying(msgspec.Struct):
+    version: str
+    part: _Chunk
+
+
+_decode: Final = msgspec.json.Decoder(_Saying).decode
 
 
 class BeforeClear:
@@ -78,10 +93,21 @@ class _Run:
         """What there was, knowing what was said up to `head`."""
         if self._seq < head:
             async for texts in self._view.log.of_runs([self._run_id], self._seq + 1, head):
-                await self._portion.add([text for text in texts if _DELTA not in text])
+                await self._portion.add([text for text in texts if not _only_grows(text)])
             self._seq = head
         now = await _messages(self._portion, self._run_id)
         return {id: list(map(_before, then["parts"], now[id]["parts"])) for id, then in self._messages.items()}
+
+
+def _only_grows(text: bytes) -> bool:
+    """Whether the event does nothing but make longer what is there. One that cannot be read so is folded, which does no harm."""
+    if _DELTA not in text:
+        return False
+    try:
+        event = _decode(text)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return event.version == "ai-sdk-v6" and event.part.type in _DELTAS
 
 
 def _before(then: MessagePart, now: MessagePart) -> MessagePart | None:
