@@ -219,3 +219,28 @@ async def test_sessions_that_cannot_be_written_are_kept_for_the_next_time(path: 
             another.execute("ALTER TABLE elsewhere RENAME TO sessions")
         await store.write_session(KEY, b'{"a":2}')
         assert [(await store.read(key)).session for key in (KEY, other)] == [b'{"a":2}', b'{"a":1}']
+
+
+async def test_what_waits_for_the_disk_is_read_as_if_it_were_written_and_nobody_waits_for_it(
+    path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with await AmphibianStore.open(str(path)) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            store.note_checkpoint(KEY, SettlementTracker(7, beyond=[(9, 9)]))
+            await store.keep_session(KEY, b'{"a":1}')
+            assert await store.read(KEY) == Remembered(checkpoint=7, beyond=((9, 9),), session=b'{"a":1}')
+        assert f"The session of thread t is not kept yet: {path} cannot be written." in caplog.text
+    async with await AmphibianStore.open(str(path)) as store:
+        assert await store.read(KEY) == Remembered(checkpoint=7, beyond=[(9, 9)], session=b'{"a":1}')
+
+
+async def test_a_session_that_could_not_be_written_is_kept_together_with_the_next_checkpoint(path: Path) -> None:
+    async with await AmphibianStore.open(str(path)) as store:
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("ALTER TABLE sessions RENAME TO elsewhere")
+            await store.keep_session(KEY, b'{"a":1}')
+            other.execute("ALTER TABLE elsewhere RENAME TO sessions")
+            store.note_checkpoint(KEY, SettlementTracker(7))
+            await store.flush()
+            assert other.execute("SELECT session FROM sessions").fetchall() == [('{"a":1}',)]

@@ -7,7 +7,9 @@ import json
 import os
 import random
 import signal
+import sqlite3
 from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from tests.amphibian.processes import Scene, scene
 from tests.amphibian.world import PATIENCE, Thread, World, text_of
 from tests.reef.processes import MockProcess, ReefProcess, configured
 from tests.reef.raw_agent import Answer, Asked, Feeds, RawAgent, event_stream, json_answer, raw_agent
-from tests.reef.test_conversations import WORKS, artifact, done, in_turn, interrupt, sent, status
+from tests.reef.test_conversations import ASKS, WORKS, artifact, done, in_turn, interrupt, sent, status
 
 pytestmark = pytest.mark.anyio
 
@@ -146,6 +148,30 @@ async def test_an_interrupt_drops_what_was_kept(world: World, reef_to: ReefTo) -
         await thread.next("run_finished", outcome="interrupted")
         await raw.was_asked("cancel")
         assert await kept(world, thread, store) == {}
+
+
+@pytest.mark.requirement("RF-46")
+async def test_a_store_that_somebody_else_holds_up_neither_spoils_an_answer_nor_shows_on_the_thread(
+    world: World, reef_to: ReefTo, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = str(tmp_path / "reef.db")
+    async with raw_agent(in_turn(done("One"), ASKS, done("Two"))) as raw, await AmphibianStore.open(path) as store:
+        async with world.connector(reef_to(raw.url), store=store):
+            thread = await world.thread()
+            await thread.say("Hi")
+            await thread.answered()
+            with closing(sqlite3.connect(path, isolation_level=None)) as other:
+                other.execute("BEGIN IMMEDIATE")
+                with anyio.fail_after(PATIENCE / 2):
+                    await thread.say("Pay")
+                    assert await thread.answered() == "May I?"
+                    await thread.say("Yes")
+                    assert await thread.answered() == "Two"
+        assert [message.get("taskId") for message in sent(raw)] == [None, None, "t"]
+        assert await kept(world, thread, store) == {}
+    assert path not in str(await thread.log())
+    assert f"the session of thread {thread.thread_id} is not kept" in caplog.text.lower()
+    assert path in caplog.text
 
 
 # --- what is found --------------------------------------------------------------------------------------------------------------

@@ -20,6 +20,8 @@ MEMORY: Final = ":memory:"
 _APPLICATION: Final = 0x4275_4361  # "BuCa": says in the file's header whose it is
 _VERSION: Final = 1
 _USER: Final = "connector"
+# How long somebody else may hold the file for writing. No other connector does: a tool that looks into it might.
+_BUSY_SECONDS: Final = 2.0
 
 Row = tuple[object, ...]
 
@@ -36,7 +38,7 @@ class Database:
         with _explained(path), ExitStack() as undo:
             if path != MEMORY:
                 undo.callback(_lock(Path(path)).release)
-            self._db = sqlite3.connect(path, isolation_level=None, timeout=10.0, check_same_thread=False)
+            self._db = sqlite3.connect(path, isolation_level=None, timeout=_BUSY_SECONDS, check_same_thread=False)
             undo.callback(self._db.close)
             self._prepare()
             self._resources = undo.pop_all()

@@ -109,7 +109,7 @@ class Life:
             own_id=services.own_id,
             agent=services.agent,
             session=Session(
-                self._thread_id, text=remembered.session, save=partial(services.store.write_session, self._key)
+                self._thread_id, text=remembered.session, save=partial(services.store.keep_session, self._key)
             ),
             tracker=self._tracker,
             port=self,

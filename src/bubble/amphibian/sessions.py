@@ -25,6 +25,10 @@ class Session:
         return value if isinstance(value, dict) else {}
 
     async def set(self, value: Mapping[str, JSONValue]) -> None:
-        """Keeps `value` in place of what was there: seen by `get` at once, durable on return. `ValueError` for what is no JSON."""
+        """Keeps `value` in place of what was there: seen by `get` at once, durable on return. `ValueError` for what is no JSON.
+
+        Where the store cannot be written, no reply fails for it: it returns after a second, the log says so, and the value is written with
+        whatever is kept next.
+        """
         self._text = dump_json(dict(value))
         await self._save(self._text)

@@ -7,7 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from types import TracebackType
 from typing import Final, Self, TypeVar
@@ -22,6 +22,8 @@ T = TypeVar("T")
 
 # A thread has more ranges beyond its checkpoint only while several speak at once for very long. What is not kept may be answered again.
 _MOST_RANGES: Final = 1_000
+# How long somebody who keeps a session in the middle of a reply is held up, where somebody else holds up the disk.
+_KEEPING_SECONDS: Final = 1.0
 
 _READ: Final = """
 SELECT (SELECT through FROM checkpoints WHERE server = ?1 AND principal_id = ?2 AND thread_id = ?3),
@@ -60,7 +62,8 @@ class AmphibianStore:
     """Checkpoints and sessions in a SQLite file, or in `MEMORY` for as long as the process lives. Use as `async with await open(…)`.
 
     Checkpoints are written behind the caller's back, those of many threads at once; `flush` waits for them. Sessions are written at once,
-    those that come while others are being written together.
+    those that come while others are being written together. What could not be written is seen by `read` all the same, and is with whatever
+    is written next, at the latest by `close`.
     """
 
     def __init__(self, database: Database, executor: ThreadPoolExecutor) -> None:
@@ -102,17 +105,19 @@ class AmphibianStore:
 
     async def read(self, key: ThreadKey) -> Remembered:
         """What is known of a thread."""
-        if key in self._waiting or key in self._being_written:
-            await self.flush()
-        if key in self._sessions:
-            await self._write_sessions()
+        tracker = self._waiting.get(key) or self._being_written.get(key)
+        waiting = self._sessions.get(key)
         row = await self._call(partial(self._database.row, _READ, key.row()))
         checkpoint, beyond, session = row if row is not None else (None, None, None)
-        return Remembered(
+        written = Remembered(
             checkpoint=checkpoint if isinstance(checkpoint, int) else None,
             beyond=[(first, last) for first, last in json.loads(beyond)] if isinstance(beyond, str) else [],
             session=session.encode() if isinstance(session, str) else b"{}",
         )
+        if tracker is not None:
+            written = replace(written, checkpoint=tracker.through, beyond=tracker.beyond[-_MOST_RANGES:])
+        # Once more: it may have been on its way, and come back.
+        return replace(written, session=self._sessions.get(key) or waiting or written.session)
 
     def note_checkpoint(self, key: ThreadKey, tracker: SettlementTracker) -> None:
         """Has the tracker's state written soon, as it is then."""
@@ -136,6 +141,15 @@ class AmphibianStore:
         self._sessions[key] = session
         await self._write_sessions()
 
+    async def keep_session(self, key: ThreadKey, session: bytes) -> None:
+        """The same for whoever has more urgent things to do: waits a second at most, and where it is not written then, the log says so."""
+        try:
+            async with asyncio.timeout(_KEEPING_SECONDS):
+                await self.write_session(key, session)
+        except (Unavailable, TimeoutError) as error:
+            reason = error if isinstance(error, Unavailable) else f"{self._database.path} cannot be written."
+            _logger.warning("The session of thread %s is not kept yet: %s", key.thread_id, reason)
+
     async def _write_sessions(self) -> None:
         async with self._sessions_are_written:
             if not self._sessions:  # somebody who waited here has written all of them
@@ -154,6 +168,7 @@ class AmphibianStore:
             self._waiting = {}
             rows = [(*key.row(), tracker.through, _as_json(tracker.beyond)) for key, tracker in taken.items()]
             try:
+                await self._write_sessions()  # first: what was answered must not be known without what it led to
                 await self._call(partial(self._database.write, _WRITE_CHECKPOINT, rows))
             except Unavailable as error:  # they wait for the next one that is noted, and for `flush`
                 _logger.warning("Checkpoints are not written: %s", error)

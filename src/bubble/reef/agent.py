@@ -22,7 +22,7 @@ from contextlib import aclosing, suppress
 from dataclasses import replace
 
 from bubble.amphibian import Reply, Session, ToolResult, Turn
-from bubble.protocol.errors import BubbleError, PayloadTooLarge, Unavailable
+from bubble.protocol.errors import BubbleError, PayloadTooLarge
 from bubble.reef.client import A2AClient
 from bubble.reef.conversations import Conversation, Conversations
 from bubble.reef.discretion import quoted
@@ -107,7 +107,7 @@ class ReefAgent:
         with self._conversations.hold(reply, translator) as conversation:
             try:
                 if message.task_id is not None:
-                    await self._note(pointer.at_work(), reply.session)
+                    await pointer.at_work().keep_in(reply.session)
                 await self._hear_out(message, conversation)
             except asyncio.CancelledError:
                 await self._leave(conversation)
@@ -288,13 +288,7 @@ class ReefAgent:
         kept = TaskPointer.of(session)
         if translator.task_id is None or translator.is_complete or kept.task_id == translator.task_id:
             return
-        await self._note(TaskPointer(task_id=translator.task_id, is_at_work=True), session)
-
-    async def _note(self, pointer: TaskPointer, session: Session) -> None:
-        try:
-            await pointer.keep_in(session)
-        except Unavailable as failure:  # the turn does not depend on it
-            _logger.warning("The task of thread %s is not kept: %s", session.thread_id, failure.message)
+        await TaskPointer(task_id=translator.task_id, is_at_work=True).keep_in(session)
 
     async def _forget(self, session: Session, task_id: str | None) -> None:
         if task_id is not None and TaskPointer.of(session).task_id == task_id:
