@@ -193,13 +193,65 @@ def test_a_name_turns_no_words_around_it(server: Server, look: Look) -> None:
     looker = look(ada)
     page = looker.look_at(thread)
     page.locator(".person .remove").click()
-    expect(page.locator("#ask-title")).to_have_text("Remove \u2069\u202edeifirev?")
-    expect(page.locator("#ask-title bdi")).to_have_text("\u2069\u202edeifirev")
+    expect(page.locator("#ask-title")).to_have_text(r"Remove \u2069\u202edeifirev?")
+    expect(page.locator("#ask-title bdi")).to_have_text(r"\u2069\u202edeifirev")
     page.keyboard.press("Escape")
     Looker(looker.context, turned).log_in().close()
-    expect(page.locator("#replaced bdi")).to_have_text("\u2069\u202edeifirev")
+    expect(page.locator("#replaced bdi")).to_have_text(r"\u2069\u202edeifirev")
     page.goto(f"{server.url}/login?code=another")
-    expect(page.locator("#already bdi")).to_have_text("\u2069\u202edeifirev")
+    expect(page.locator("#already bdi")).to_have_text(r"\u2069\u202edeifirev")
+
+
+@pytest.mark.requirement("SF-04", "SF-22")
+@pytest.mark.parametrize("width", [1280, WIDE])
+def test_who_decides_sees_which_tool_it_is_and_all_of_its_input(server: Server, look: Look, width: int) -> None:
+    ada = server.account("Ada \u202enimda")
+    bot = server.account("Hel\u200bper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Which \u2066one", bot)
+    name = "delete\u200d_data\u202ebase_" + "x" * 200
+    call = {
+        "toolCallId": "c",
+        "toolName": name,
+        "title": "Look up the weather \u202e" + "(look_up) " * 30,
+        "input": {"path": "a/\u202egpj.exe\u2066", "who": "\u05d0\u05d1"},
+    }
+    run = bot.begin(
+        thread,
+        {"type": "tool-input-available", **call, "dynamic": True},
+        {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c"},
+    )
+    page = look(ada, viewport={"width": width, "height": 800}).look_at(thread)
+    shown = page.locator(".tool-name")
+    expect(shown).to_have_text(name.replace("\u200d", r"\u200d").replace("\u202e", r"\u202e"))
+    expect(page.locator(".tool-title")).to_contain_text(r"Look up the weather \u202e(look_up)")
+    expect(page.locator(".tool-input pre")).to_contain_text(r"a/\u202egpj.exe\u2066")
+    expect(page.locator(".tool-input pre")).to_contain_text("\u05d0\u05d1")
+    assert shown.evaluate("e => getComputedStyle(e).overflow") == "visible"
+    bottoms = page.locator(".tool-title, .tool-state").evaluate_all(
+        "all => all.map(e => e.getBoundingClientRect().bottom)"
+    )
+    assert shown.evaluate("e => e.getBoundingClientRect().top") >= max(bottoms)
+    expect(page.locator(".message .author")).to_have_text(r"Hel\u200bper")
+    expect(page.locator("#title")).to_have_text(r"Which \u2066one")
+    expect(page.locator("#me")).to_have_text(r"Ada \u202enimda")
+    assert faults(page) == []
+    bot.finish(thread, run)
+
+
+@pytest.mark.requirement("SF-04")
+def test_names_of_all_scripts_are_shown_as_they_are(server: Server, look: Look) -> None:
+    named = [
+        "\u0645\u06cc\u200c\u062e\u0648\u0627\u0647\u0645",
+        "\u0915\u094d\u200d\u0937",
+        "\u05e2\u05d1\u05e8\u05d9\u05ea",
+        "\U0001f468\u200d\U0001f469\u200d\U0001f467 \u2764\ufe0f 1\ufe0f\u20e3",
+        "\u845b\U000e0100",
+        "\U0001f3f4\U000e0067\U000e0062\U000e0065\U000e006e\U000e0067\U000e007f",
+    ]
+    ada = server.account("Ada")
+    thread = ada.thread("Scripts", *[server.principal(name) for name in named])
+    page = look(ada).look_at(thread)
+    expect(page.locator("#people-list .name")).to_have_text(["Ada", *named])
 
 
 @pytest.mark.requirement("SF-05")
@@ -264,7 +316,8 @@ def test_values_that_are_no_text_lose_no_message_and_no_event(server: Server, lo
     expect(page.locator("#log .part.text")).to_have_text(["before", "after"])
     shown = json.dumps(odd, separators=(",", ":"))
     expect(page.locator("#log .part.source")).to_have_text(f"Source: {shown}")
-    expect(page.locator("#log .tool-name")).to_have_text(f"{shown} (t)")
+    expect(page.locator("#log .tool-title")).to_have_text(shown)
+    expect(page.locator("#log .tool-name")).to_have_text("t")
     page.locator("#as-events").click()
     head = ada.get(f"/v1/threads/{thread}")["headSeq"]
     expect(page.locator("#event-list li")).to_have_count(head)

@@ -3,6 +3,8 @@
 // The cookie belongs to the browser, not to the tab: another tab may log in as somebody else. So reads carry the token too, and the server
 // answers 403 to whatever comes with another session's. Then it is looked who is logged in now: nothing is done or read as somebody else.
 
+import { marked } from "./marks.js";
+
 /** What went wrong, in words for people. `status` is 0 where no answer came. */
 export class Problem extends Error {
   constructor(message, { status = 0, code = "unreachable", details } = {}) {
@@ -60,7 +62,7 @@ export async function isRenewed() {
   return false;
 }
 
-const replaced = () => new Problem(`You are now signed in as ${session.other.displayName} in this browser.`, { status: 403, code: "replaced" });
+const replaced = () => new Problem(`You are now signed in as ${marked(session.other.displayName)} in this browser.`, { status: 403, code: "replaced" });
 
 function problemOf(status, said) {
   try {

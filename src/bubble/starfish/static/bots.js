@@ -1,6 +1,7 @@
 // One's own bots, and the tokens that their programs come with.
 import { get, patch, post, remove, session } from "./api.js";
 import { $, act, briefTime, copy, make, setText } from "./dom.js";
+import { marked } from "./marks.js";
 
 const path = (botId, rest = "") => `v1/principals/${encodeURIComponent(botId)}${rest}`;
 
@@ -54,7 +55,7 @@ export class Bots {
     });
     const details = make(
       "details", {},
-      make("summary", {}, make("bdi", { class: "name" }, bot.displayName), make("code", { class: "quiet" }, bot.principalId), bot.disabledAt ? make("span", { class: "badge" }, "disabled") : ""),
+      make("summary", {}, make("bdi", { class: "name" }, marked(bot.displayName)), make("code", { class: "quiet" }, bot.principalId), bot.disabledAt ? make("span", { class: "badge" }, "disabled") : ""),
       fresh, tokens, make("div", { class: "buttons" }, mint, toggle),
     );
     details.addEventListener("toggle", () => { if (details.open) void act(mint, this.problem, () => this.showTokens(bot, tokens)); });
@@ -70,7 +71,7 @@ export class Bots {
         await this.showTokens(bot, list);
       });
       const used = token.lastUsedAt ? `used ${briefTime(token.lastUsedAt)}` : "never used";
-      return make("li", {}, make("bdi", {}, token.name ?? token.tokenId), make("span", { class: "quiet small" }, ` made ${briefTime(token.createdAt)}, ${used}`), revoke);
+      return make("li", {}, make("bdi", {}, marked(token.name ?? token.tokenId)), make("span", { class: "quiet small" }, ` made ${briefTime(token.createdAt)}, ${used}`), revoke);
     }));
     if (!list.children.length) list.append(make("li", { class: "quiet" }, "No tokens."));
   }

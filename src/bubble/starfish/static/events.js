@@ -1,6 +1,7 @@
 // The raw log: each event as it is stored, filtered by type and text, live.
 import { get, readJson, threadPath } from "./api.js";
 import { $, act, copy, exactTime, make, setText } from "./dom.js";
+import { marked } from "./marks.js";
 import { Stream } from "./stream.js";
 
 const FIRST = 200;
@@ -85,15 +86,15 @@ export class Events {
     const what = event.type === "message_part" ? event.part?.type ?? event.part?.kind ?? "" : event.type;
     const summary = make(
       "summary", {},
-      make("span", { class: "seq" }, String(event.seq)), time, make("bdi", { class: "event-what" }, what),
-      make("bdi", { class: "event-who quiet" }, event.principalId ?? event.byPrincipalId ?? ""), make("bdi", { class: "event-run quiet" }, event.runId ?? ""),
+      make("span", { class: "seq" }, String(event.seq)), time, make("bdi", { class: "event-what" }, marked(what)),
+      make("bdi", { class: "event-who quiet" }, marked(event.principalId ?? event.byPrincipalId ?? "")), make("bdi", { class: "event-run quiet" }, marked(event.runId ?? "")),
     );
     const details = make("details", { class: "event" }, summary);
     details.addEventListener("toggle", () => {
       if (!details.open || details.childElementCount > 1) return;
       const button = make("button", { type: "button", class: "plain copy" }, "Copy JSON");
       button.onclick = () => copy(text, button);
-      details.append(make("pre", { tabindex: "0" }, JSON.stringify(event, null, 2)), button);
+      details.append(make("pre", { tabindex: "0" }, marked(JSON.stringify(event, null, 2))), button);
     });
     const one = { row: make("li", {}, details), seq: event.seq, type: event.type, text: text.toLowerCase() };
     one.row.hidden = !this.matches(one);

@@ -1,4 +1,5 @@
 // Posts the code of the login link, or a token. A link logs in by itself, unless this browser is logged in already: then a person decides.
+import { marked } from "./marks.js";
 import { read, tellLogin, write } from "./tabs.js";
 
 const form = document.getElementById("form");
@@ -67,7 +68,7 @@ if (!code && takeNotice()) problem.textContent = "Your session has ended. Log in
 if (code) {
   const answer = await fetch("v1/whoami").catch(() => null);
   if (answer?.ok) {
-    document.getElementById("who").textContent = (await answer.json()).displayName;
+    document.getElementById("who").textContent = marked((await answer.json()).displayName);
     document.getElementById("already").hidden = false;
   } else {
     await logIn();

@@ -1,5 +1,6 @@
 // One message as an element, made once and changed in place.
 import { attempt, clone, exactTime, make, setAvatar, setText, timeText } from "./dom.js";
+import { marked } from "./marks.js";
 import { isFact, kindOf, showPart } from "./parts.js";
 
 const TOGETHER = 180_000; // milliseconds
@@ -55,7 +56,7 @@ function showParts(container, message, room) {
 function showFoot(foot, message, room) {
   const about = message.metadata.bubble;
   const children = [];
-  if (about.error) children.push(make("p", { class: "problem" }, about.error));
+  if (about.error) children.push(make("p", { class: "problem" }, marked(about.error)));
   if (about.status === "finished" && OUTCOMES[about.outcome]) children.push(make("span", { class: `outcome ${about.outcome}` }, OUTCOMES[about.outcome]));
   for (const [emoji, who] of Object.entries(about.reactions ?? {})) {
     children.push(make("span", { class: "reaction", title: who.map(room.nameOf).join(", ") }, make("bdi", {}, emoji), ` ${who.length}`));

@@ -1,5 +1,6 @@
 // What people and bots are called, also those who take no part any more.
 import { get } from "./api.js";
+import { marked } from "./marks.js";
 
 export class Names {
   /** `known(id)` finds who takes part; `onLearned()` when it has come what somebody else is called. */
@@ -16,7 +17,7 @@ export class Names {
   }
 
   of(id) {
-    return this.principal(id)?.displayName ?? id;
+    return marked(this.principal(id)?.displayName ?? id);
   }
 
   async lookUp(id) {

@@ -6,6 +6,7 @@ import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
 import { $, announce, dayOf, isFocusLost, make, setText } from "./dom.js";
 import { Events } from "./events.js";
+import { marked } from "./marks.js";
 import { Names } from "./names.js";
 import { People } from "./people.js";
 import { Runs } from "./runs.js";
@@ -52,7 +53,7 @@ function replaced() {
   tell("");
   $("ask").close();
   $("bots").close();
-  setText($("other"), session.other.displayName);
+  setText($("other"), marked(session.other.displayName));
   $("replaced").hidden = false;
   sayReplaced();
 }
@@ -373,8 +374,8 @@ async function begin() {
     }
   }
   session.ended = toLogin;
-  setText($("me"), session.me.displayName);
-  $("me").title = `${session.me.displayName} (${session.me.principalId})`;
+  setText($("me"), marked(session.me.displayName));
+  $("me").title = `${marked(session.me.displayName)} (${session.me.principalId})`;
   $("open-bots").hidden = session.me.kind !== "user";
   $("starting").hidden = true;
   $("app").hidden = false;

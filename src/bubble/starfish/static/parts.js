@@ -1,5 +1,6 @@
 // The parts of a message, each by its own kind. An unknown kind is shown as its JSON: nothing of a log is hidden.
 import { attempt, make, setHtml, setText, textOf } from "./dom.js";
+import { marked } from "./marks.js";
 import { isTool, showTool } from "./tools.js";
 
 const PICTURE = /^data:image\/(png|jpeg|gif|webp|avif);base64,[A-Za-z0-9+/=\s]*$/i;
@@ -96,11 +97,11 @@ function factWords(part, message, room) {
     case "data-bubble-participant":
       return [name(data.principalId), data.action === "left" ? " left" : " joined", ...other];
     case "data-bubble-title":
-      return [name(data.byPrincipalId), data.title ? " named the thread " : " took the thread's name away", data.title ? make("bdi", { class: "name" }, data.title) : ""];
+      return [name(data.byPrincipalId), data.title ? " named the thread " : " took the thread's name away", data.title ? make("bdi", { class: "name" }, marked(data.title)) : ""];
     case "data-bubble-interrupt":
       return [name(data.principalId), " asked to stop"];
     case "data-bubble-approval":
-      return [name(data.principalId), data.approved ? " approved the call" : " rejected the call", data.reason ? ": " : "", data.reason ? make("bdi", {}, data.reason) : ""];
+      return [name(data.principalId), data.approved ? " approved the call" : " rejected the call", data.reason ? ": " : "", data.reason ? make("bdi", {}, marked(data.reason)) : ""];
     default:
       return [name(data.principalId ?? message.metadata.bubble.principalId), " answered the call"];
   }
@@ -117,20 +118,20 @@ function artifact(part) {
   } else if (typeof data.text === "string") content.push(make("pre", { tabindex: "0" }, data.text));
   if (data.data !== undefined) content.push(json("Data", data.data));
   if (data.url) content.push(file(textOf(data.url), data.name || data.url, data.name));
-  return [make("div", { class: "card-head" }, make("bdi", {}, data.name || data.artifactId), make("span", { class: "quiet" }, data.mediaType ?? "artifact")), ...content];
+  return [make("div", { class: "card-head" }, make("bdi", {}, marked(data.name || data.artifactId)), make("span", { class: "quiet" }, marked(data.mediaType ?? "artifact"))), ...content];
 }
 
 function json(name, value) {
-  return make("details", {}, make("summary", {}, make("bdi", {}, name)), make("pre", { tabindex: "0" }, JSON.stringify(value, null, 2) ?? ""));
+  return make("details", {}, make("summary", {}, make("bdi", {}, marked(name))), make("pre", { tabindex: "0" }, marked(JSON.stringify(value, null, 2) ?? "")));
 }
 
 function link(url, label) {
-  const text = make("bdi", {}, label);
+  const text = make("bdi", {}, marked(label));
   return LINK.test(url) ? make("a", { href: url, target: "_blank", rel: "noopener noreferrer" }, text) : text;
 }
 
 function file(url, label, filename) {
   if (PICTURE.test(url)) return make("img", { src: url, alt: filename ?? "Image" });
   if (!FILE.test(url)) return link(url, label);
-  return make("a", { href: url, download: filename || "file" }, make("bdi", {}, label));
+  return make("a", { href: url, download: filename || "file" }, make("bdi", {}, marked(label)));
 }

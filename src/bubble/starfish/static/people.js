@@ -2,6 +2,7 @@
 import { get, patch, put, remove, session, threadPath } from "./api.js";
 import { $, act, clone, make, setAvatar, setText } from "./dom.js";
 import { ask } from "./ask.js";
+import { marked } from "./marks.js";
 
 const AGAIN = 4_000; // when the participants could not be had
 const ROLES = ["observer", "participant", "owner"];
@@ -108,7 +109,7 @@ export class People {
     const { principalId, principal, role } = grant;
     const item = clone("t-person");
     item.dataset.id = principalId;
-    const name = principal?.displayName ?? principalId;
+    const name = marked(principal?.displayName ?? principalId);
     setAvatar(item.querySelector(".avatar"), principalId, name);
     setText(item.querySelector(".name"), name);
     const about = item.querySelector(".id");

@@ -2,12 +2,13 @@
 import { get, post, put, session, threadPath } from "./api.js";
 import { $, briefTime, make, setText } from "./dom.js";
 import { ask } from "./ask.js";
+import { isSeen, marked } from "./marks.js";
 import { onSeen, tellSeen } from "./tabs.js";
 
 const EVERY = 5_000;
 const LOOK = 10; // messages that are looked at to count what is unread
 
-export const titleOf = (thread) => thread.title || "Untitled thread";
+export const titleOf = ({ title }) => (isSeen(title ?? "") ? marked(title) : "Untitled thread");
 
 export class Threads {
   constructor({ onOpen }) {

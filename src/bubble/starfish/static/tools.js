@@ -1,6 +1,7 @@
 // A tool call as a card: what goes in, how it stands, what comes out, and, while it waits for a person, the decision.
 import { append, readJson } from "./api.js";
 import { act, clone, setText, textOf } from "./dom.js";
+import { isSeen, marked } from "./marks.js";
 
 const STATES = {
   "input-streaming": "Being called",
@@ -14,7 +15,7 @@ const UNDECIDED = new Set(["input-streaming", "input-available", "approval-reque
 
 export const isTool = (part) => part.type === "dynamic-tool" || part.type.startsWith("tool-");
 
-export const toolName = (part) => textOf(part.type === "dynamic-tool" ? part.toolName ?? "tool" : part.type.slice(5));
+export const toolName = (part) => marked(part.type === "dynamic-tool" ? part.toolName ?? "tool" : part.type.slice(5));
 
 /** Whether somebody outside of the run has to do what the tool does: its agent has ended its turn well, and the call has no outcome. */
 function wantsResult(part, { metadata: { bubble } }) {
@@ -24,12 +25,12 @@ function wantsResult(part, { metadata: { bubble } }) {
 function stateText(part, isOver, isWanted) {
   if (isWanted) return "Waits for a result";
   if (isOver && UNDECIDED.has(part.state)) return "No outcome";
-  if (part.state === "approval-responded") return part.approval?.approved === true ? "Approved" : `Rejected${part.approval?.reason ? `: ${textOf(part.approval.reason)}` : ""}`;
+  if (part.state === "approval-responded") return part.approval?.approved === true ? "Approved" : `Rejected${part.approval?.reason ? `: ${marked(part.approval.reason)}` : ""}`;
   if (part.state === "output-available" && part.preliminary === true) return "So far";
-  return STATES[textOf(part.state)] ?? part.state;
+  return STATES[textOf(part.state)] ?? marked(part.state);
 }
 
-const words = (value) => (typeof value === "string" ? value : JSON.stringify(value, null, 2));
+const words = (value) => marked(typeof value === "string" ? value : JSON.stringify(value, null, 2));
 
 export function showTool(element, part, message, room) {
   const card = element.firstElementChild ?? element.appendChild(newCard(part, message, room));
@@ -37,7 +38,8 @@ export function showTool(element, part, message, room) {
   const isWaiting = part.state === "approval-requested" && !isOver;
   const isWanted = wantsResult(part, message);
   card.dataset.state = isWanted ? "approval-requested" : isOver && UNDECIDED.has(part.state) ? "none" : part.approval?.approved === false ? "output-denied" : textOf(part.state);
-  setText(card.querySelector(".tool-name"), part.title ? `${textOf(part.title)} (${toolName(part)})` : toolName(part));
+  showTitle(card.querySelector(".tool-title"), part.title);
+  setText(card.querySelector(".tool-name"), toolName(part));
   setText(card.querySelector(".tool-state"), stateText(part, isOver, isWanted));
   showJson(card.querySelector(".tool-input"), part.input ?? part.rawInput);
   showJson(card.querySelector(".tool-output"), part.output);
@@ -49,6 +51,11 @@ export function showTool(element, part, message, room) {
     card.dataset.opened = "true";
     card.querySelector(".tool-input").open = true; // who decides must see on what
   }
+}
+
+function showTitle(element, title) {
+  element.hidden = !title || !isSeen(title);
+  setText(element, element.hidden ? "" : marked(title));
 }
 
 function showJson(details, value) {
