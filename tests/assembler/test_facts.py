@@ -20,6 +20,7 @@ from tests.assembler.logs import (
     joined,
     left,
     native,
+    numbered,
     parts,
     reaction,
     result,
@@ -162,11 +163,23 @@ def test_a_result_settles_the_call_and_says_whose_it_is() -> None:
             chunk("tool-input-start", toolCallId="c", toolName="search"),
             chunk("tool-input-delta", toolCallId="c", inputTextDelta='{"q'),
         ],
+        [
+            chunk("tool-input-start", toolCallId="c", toolName="search"),
+            chunk("tool-input-delta", toolCallId="c", inputTextDelta='{"q":1,'),
+            ASKED,
+            approval(),
+        ],
     ],
-    ids=["no input ever", "no input yet", "half an input"],
+    ids=["no input ever", "no input yet", "half an input", "half an input that is asked about"],
 )
-def test_a_result_brings_the_input_where_the_call_has_none_yet(begun: list[Event]) -> None:
-    part = the_call([started(), *begun, result()])
+@pytest.mark.parametrize("looks", [False, True], ids=["at the end", "after each"])
+def test_a_result_brings_the_input_where_the_call_has_none_yet(begun: list[Event], *, looks: bool) -> None:
+    thread = applied([])
+    for seq, event in enumerate([started(), *begun, result()], 1):
+        run(thread.apply(numbered([event], first=seq)))
+        if looks:
+            run(thread.snapshot())
+    [part] = parts(run(thread.snapshot()).messages[0], "tool-search")
     assert (part["input"], part["output"], part["state"]) == ({"q": 2}, "found", "output-available")
     assert "rawInput" not in part
 

@@ -76,6 +76,15 @@ def data(count: int) -> list[Chunk]:
     return [{"type": "data-x", "id": str(number // 2), "data": number} for number in range(count)]
 
 
+def outputs(count: int) -> list[Chunk]:
+    """Ever other outputs of a call whose input was still streaming in."""
+    begun = tool_input(['{"a":[', "1,"])
+    return [
+        *begun,
+        *({"type": "tool-output-available", "toolCallId": begun[0]["toolCallId"], "output": n} for n in range(count)),
+    ]
+
+
 def files(count: int) -> list[Chunk]:
     return [{"type": "file", "url": "data:,x", "mediaType": "text/plain"} for _ in range(count)]
 
@@ -114,7 +123,23 @@ def steps(chunks: Sequence[Chunk], *, looks: bool) -> int:
 @pytest.mark.parametrize("looks", [False, True], ids=["at the end", "after each"])
 @pytest.mark.parametrize(
     "chunks",
-    [text, blocks, string, array, objects, quirks, broken, plain_text, digits, calls, data, files, members, keys],
+    [
+        text,
+        blocks,
+        string,
+        array,
+        objects,
+        quirks,
+        broken,
+        plain_text,
+        digits,
+        calls,
+        data,
+        outputs,
+        files,
+        members,
+        keys,
+    ],
     ids=lambda chunks: chunks.__name__,
 )
 def test_twice_as_many_chunks_take_twice_the_steps(chunks: Callable[[int], list[Chunk]], *, looks: bool) -> None:

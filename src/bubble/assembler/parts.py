@@ -115,6 +115,10 @@ class Parts:
         """What the part is made of, if it grows."""
         return self._growing.get(index)
 
+    def is_stale(self, index: int) -> bool:
+        """Whether the part would have to be built to be looked at."""
+        return index in self._stale
+
     def touch(self, index: int) -> None:
         """What the part is made of has changed."""
         self._stale.add(index)

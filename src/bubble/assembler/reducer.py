@@ -96,7 +96,7 @@ class MessageReducer:
     def tool(self, tool_call_id: str) -> Mapping[str, JSONValue] | None:
         """The part that an outcome of this call would change: the first in the current step, else the last in the message.
 
-        An input that still streams in is left out.
+        An input that has come in pieces is left out as long as nothing has completed it.
         """
         return self._tools.part(tool_call_id)
 

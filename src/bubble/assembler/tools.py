@@ -31,11 +31,12 @@ _RESULTS: Final = frozenset({"output-available", "output-error"})
 class ToolCalls:
     """The tool parts among `parts`, and the inputs that stream in. Registered inputs are never forgotten: a late delta reopens its call."""
 
-    __slots__ = ("_inputs", "_parts")
+    __slots__ = ("_incomplete", "_inputs", "_parts")
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._inputs: dict[str, ToolInput] = {}
+        self._incomplete: set[int] = set()  # parts whose input has come in pieces, as far as it has
 
     def resume(self) -> None:
         """Registers the calls of the current step whose input was still streaming when the message was put away."""
@@ -101,6 +102,7 @@ class ToolCalls:
         )
         growing.shows_raw = index is not None or not growing.dynamic  # a new dynamic part comes without it
         index = self._put(index, call_id, update, dynamic=growing.dynamic)
+        self._incomplete.add(index)
         growing.base, growing.index = self._parts.at(index), index
         self._parts.grow(index, growing)
 
@@ -149,13 +151,19 @@ class ToolCalls:
         self._amend(self._find(string(chunk, "toolCallId")), {"state": "output-denied"})
 
     def part(self, call_id: str) -> Part | None:
-        """The part that an outcome of the call is for, without an input that streams in."""
+        """The part that an outcome of the call is for, without an input that is not complete."""
         index = self._parts.find_call(call_id)
-        return None if index is None else self._base(index)
+        if index is None:
+            return None
+        part = self._base(index)
+        return {name: part[name] for name in part if name != "input"} if index in self._incomplete else part
 
     def amend(self, call_id: str, fields: Mapping[str, JSONValue]) -> None:
         """Replaces fields of that part."""
-        self._amend(self._find(call_id), fields)
+        index = self._find(call_id)
+        if "input" in fields:
+            self._incomplete.discard(index)
+        self._amend(index, fields)
 
     def would_update(self, chunk: Chunk) -> bool:
         """Whether a `tool-*` chunk has a part to change."""
@@ -190,7 +198,7 @@ class ToolCalls:
         return growing.base if isinstance(growing, ToolInput | ChangedTool) else self._parts.at(index)
 
     def _change(self, index: int, change: Change) -> None:
-        growing = self._parts.growing(index)
+        growing = self._parts.growing(index) if self._parts.is_stale(index) else None
         if isinstance(growing, ToolInput):
             growing = ChangedTool(growing)
         if isinstance(growing, ChangedTool):
@@ -219,6 +227,7 @@ class ToolCalls:
         if index is None:
             return self._parts.append(update.new(call_id, dynamic=dynamic))
         self._parts.replace(index, update.applied(self._base(index), dynamic=dynamic))
+        self._incomplete.discard(index)
         return index
 
 
