@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack
 from typing import Any
 
 import pytest
@@ -489,6 +489,39 @@ async def test_how_the_bot_is_listed_is_told_when_it_changes(
         joined = await until(stream, "bot.updated")
         assert joined["kind"] == "joined"
         assert joined["bot"]["displayName"] == "The helper"
+
+
+@pytest.mark.requirement("WA-12", "WA-78")
+@pytest.mark.parametrize("is_followed", [True, False])
+async def test_who_comes_back_is_told_of_a_bot_that_left_that_it_did(
+    world: World, alice: Person, bot: Person, thread: str, monkeypatch: pytest.MonkeyPatch, *, is_followed: bool
+) -> None:
+    monkeypatch.setattr(following, "ROSTER_SECONDS", 0.01)
+    await bot.append(thread, bot.starts("r"))
+    await says(bot, BEGIN, delta("one"))
+    grant = f"/v1/threads/{thread}/grants/helper"
+    async with watching(alice) as stream:
+        last = (await shown(stream, "r"))[-1].id
+
+    async def told(end: str) -> list[tuple[str, bool]]:
+        async with watching(alice, **{"Last-Event-ID": last}) as again:
+            await alice.patch(f"/v1/threads/{thread}", {"title": end})
+            events = [await again.next()]
+            while json.loads(events[-1].data).get("title") != end:
+                events.append(await again.next())
+        updates = [json.loads(event.data) for event in events if event.event == "bot.updated"]
+        return [(update["kind"], update["bot"] is None) for update in updates]
+
+    async with AsyncExitStack() as stack:
+        if is_followed:
+            await states(await stack.enter_async_context(watching(alice)))
+        assert await told("1") == [("listed", False)]
+        await alice.delete(grant)
+        await world.admin.patch("/v1/principals/helper", {"displayName": "Gone"})
+        assert set(await told("2")) == {("left", True)}
+        await alice.put(grant, {"role": "participant"}, expect=201)
+        again = await told("3")
+        assert (again[0], again[-1]) == (("listed", False), ("joined", False))
 
 
 @pytest.mark.requirement("WA-11", "WA-14", "WA-15", "WA-78")

@@ -77,13 +77,17 @@ class ThreadLog:
         async for texts in self.slices(first, last):
             yield [text for text in texts if glance(text).run_id in run_ids]
 
-    async def natives(self, first: int, last: int) -> AsyncIterator[Sequence[bytes]]:
+    def natives(self, first: int, last: int) -> AsyncIterator[Sequence[bytes]]:
         """Like `slices`, but only events with a native part, found without bringing the others here."""
+        return self.containing(NATIVE, first, last)
+
+    async def containing(self, what: bytes, first: int, last: int) -> AsyncIterator[Sequence[bytes]]:
+        """Like `slices`, but only events with `what` in their texts."""
         while first <= last:
             until = min(last, first + SEARCHED_EVENTS - 1)
             texts = await self.store.find_events(
                 self.thread_id,
-                containing=NATIVE,
+                containing=what,
                 from_seq=first,
                 to_seq=until,
                 limit=READ_EVENTS,

@@ -129,6 +129,8 @@ class BotFollowing:
         changed = [name for field, name in _LISTED.items() if getattr(before, field) != getattr(now, field)]
         if changed:
             self.bot = board.session.bot = now
+            if board.session.has_left:
+                return
             frame = roster_change(now, kind="updated", at_ms=self._clock(), changed=changed)
             board.tell([Aside(board.head, frame)])
             self._ring()

@@ -16,6 +16,7 @@ __all__ = ["know_runs", "past_asides", "read_session"]
 
 _LOOK_BACK: Final = 256
 _PAGE: Final = 1_000
+_PARTICIPANTS: Final = b'"type":"participant_'
 _UNDECIDED: Final = Failure("", "")
 
 
@@ -24,6 +25,8 @@ async def read_session(log: ThreadLog, bot: Principal, *, head: int) -> BotSessi
     session = BotSession(bot, log.thread_id)
     async for texts in log.natives(1, head):
         session.read(texts)
+    async for texts in log.containing(_PARTICIPANTS, 1, head):
+        session.read([text for text in texts if glance(text).run_id is None])
     for run in await _open_runs(log, bot.principal_id):
         if run.started_seq <= head:
             failure = await _failure_before(log, run, min(run.last_seq, head) + 1)

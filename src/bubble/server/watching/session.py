@@ -84,6 +84,8 @@ class BotSession:
     cleared_seq: int = 0
     #: Of the present generation: the row, and the event that deleted it.
     deleted: dict[str, int] = field(default_factory=dict)
+    #: Whether the bot left the thread, and did not come back.
+    has_left: bool = False
     box: BoxState | None = None
     runs: dict[str, OpenRun] = field(default_factory=dict)
     _own: bytes = field(init=False, repr=False)
@@ -99,6 +101,10 @@ class BotSession:
     def live(self) -> AgentState:
         """What the bot is doing here: all of it."""
         return AgentState(snapshot=True, live=[self._live(run) for run in self.runs.values()])
+
+    def listed(self, *, at_ms: int) -> RosterChanged:
+        """How the bot is listed here, or that it has left."""
+        return roster_change(self.bot, kind="left" if self.has_left else "listed", at_ms=at_ms)
 
     def read(self, texts: Sequence[bytes]) -> list[Aside]:
         """Takes stored events; what is to be told of them. Of states that follow each other only the last is."""
@@ -149,6 +155,7 @@ class BotSession:
             yield PageTitleChanged(store_id=TITLES, document_id=self.thread_id, title=event.title, changed_at_ms=at_ms)
         elif isinstance(event, ParticipantJoined | ParticipantLeft) and event.principal_id == self.bot_id:
             has_joined = isinstance(event, ParticipantJoined)
+            self.has_left = not has_joined
             yield roster_change(self.bot, kind="joined" if has_joined else "left", at_ms=at_ms)
 
     def _finish(self, event: RunFinished, at_ms: int) -> Iterator[WatchFrame]:

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from bubble.protocol.resources import Principal
 from bubble.server.watching.board import BotBoard
 from bubble.server.watching.following import BotFollowing
-from bubble.server.watching.session import roster_change
 from bubble.server.watching.slices import Place, Slice, Whose, counter_of, encode_frames, is_amid, seq_behind, seq_of
 from bubble.server.watching.stretches import STRETCH_EVENTS, From, Stretch
 from bubble.watch import WatchCursor
@@ -99,7 +98,7 @@ class Viewer:
                 stale = CursorTooOld(agent_id=whose.bot_id, session_id=whose.thread_id, generation=generation)
                 return Own([stale], whose, cursor.after_updated_seq)
             self._counter = max(cursor.after_updated_seq, board.begins_after)
-        return Own([*self._states, self._listed(self._bot)], whose, None)
+        return Own([*self._states, board.session.listed(at_ms=self._now_ms)], whose, None)
 
     def _begin_anew(self, board: BotBoard) -> Own:
         whose = board.whose
@@ -117,16 +116,13 @@ class Viewer:
             return False
         return self._heard is not None or seq_of(self._counter) >= board.tells_from
 
-    def _listed(self, bot: Principal) -> WatchFrame:
-        return roster_change(bot, kind="listed", at_ms=self._now_ms)
-
     def _hear(self, board: BotBoard) -> Sequence[WatchFrame]:
         """Listens to the board from now on; how things stand and how the bot is listed, as far as that has changed."""
         self._heard = board.heard_by(self._counter)
         states, bot = self._states, self._bot
         self._states, self._bot = board.states(), board.session.bot
         changed = [] if self._states == states else [*self._states]
-        return changed if self._bot == bot else [*changed, self._listed(self._bot)]
+        return changed if self._bot == bot else [*changed, board.session.listed(at_ms=self._now_ms)]
 
     def _take_from(self, board: BotBoard) -> Slice | None:
         taken: Slice | None = None
