@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -20,6 +21,14 @@ def test_words_that_are_no_text_are_refused(admin: Shell, thread: str, command: 
     name, *options = command
     words = (thread, *options, "caf\udce9") if name == "approve" else (thread, "caf\udce9", "au lait", *options)
     assert NO_TEXT in admin.fails(name, *words, code=2)
+    assert last_event(admin, thread) == before
+
+
+def test_a_file_with_a_name_that_is_no_text_is_refused(admin: Shell, thread: str, tmp_path: Path) -> None:
+    before = last_event(admin, thread)
+    (tmp_path / "caf\udce9.txt").write_text("au lait")
+    for file in (str(tmp_path / "caf\udce9.txt"), "https://example.org/caf\udce9"):
+        assert NO_TEXT in admin.fails("post", thread, "x", "--file", file, code=2)
     assert last_event(admin, thread) == before
 
 

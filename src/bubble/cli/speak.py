@@ -53,10 +53,11 @@ def post(
 
 def _attached(file: str) -> AttachedFile:
     if _URL.match(file):
-        return file
+        return checked_text(file)
     path = Path(file)
     if not path.is_file():
         raise UsageProblem(f"{file} is not there, or it is no file.")
+    checked_text(path.name)  # which is told with it
     return path
 
 
