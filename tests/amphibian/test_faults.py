@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.amphibian.lives import Lives
 from tests.amphibian.logs import ME, interrupt
 from tests.amphibian.nursery import nursery
 from tests.amphibian.processes import ATTENDING, BotProcess, Scene, scene, write
@@ -22,7 +23,6 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(300)]
 
 KILLS = int(os.environ.get("BUBBLE_KILLS", "100"))
 SEED = int(os.environ.get("BUBBLE_SEED", str(random.SystemRandom().randrange(2**32))))
-LONGEST_LIFE = 0.6
 LONG = "word " * 300
 TIME = r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}"
 
@@ -164,44 +164,19 @@ async def test_a_grant_that_is_revoked_in_the_middle_of_a_reply_ends_it_alone(he
 # --- kill -9 --------------------------------------------------------------------------------------------------------------------
 
 
-async def post_until(here: Scene, over: asyncio.Event) -> list[str]:
-    """Says one thing after the other, the next one when the last one is in some reply or the bot was killed meanwhile."""
-    said: list[str] = []
-    while not over.is_set():
-        said.append(f"<{len(said)}>")
-        await here.thread.say(said[-1])
-        await here.thread.next("message_part")
-    return said
-
-
 @pytest.mark.timeout(120 + 2 * KILLS)
-async def test_kills_at_random_moments_lose_no_question_and_leave_no_run_open(here: Scene) -> None:
+async def test_kills_at_any_moment_lose_no_question_and_leave_no_run_open(here: Scene) -> None:
     print(f"BUBBLE_SEED={SEED}")  # noqa: T201 - a failure must be repeatable
-    chance = random.Random(SEED)  # noqa: S311 - not for secrets
-    over = asyncio.Event()
     async with nursery("tests.amphibian.bot", str(here.config), "--forks") as bots:
-        posting = asyncio.create_task(post_until(here, over))
-        for _ in range(KILLS):
-            bot = await bots.start()
-            await asyncio.sleep(chance.uniform(0, LONGEST_LIFE))  # the moment of the kill is what is random here
-            await bots.end(bot)
-        over.set()
-        last = await bots.start()
-        said = await posting
-        await here.thread.say("the end")
-        while "the end" not in await here.thread.answered():
-            pass
-        await bots.end(last, signal.SIGTERM)
-    answered = await replies(here)
-    assert [each for each in said if not any(each in reply.split() for reply in answered)] == []
+        lives = Lives(here, bots, chance=random.Random(SEED))  # noqa: S311 - not for secrets
+        await lives.live(KILLS)
+    told = await lives.told()
+    print(f"{len(told.replies)} replies; cut: {told.cut_before} and {told.cut_in_the_middle} in the middle")  # noqa: T201
+    answered = " ".join(told.replies).split()
+    assert [each for each in lives.asked if each not in answered] == []
     assert await here.thread.open_runs() == 0
-
-
-async def replies(here: Scene) -> list[str]:
-    """What the bot said in runs that it finished with success."""
-    log = await here.thread.log()
-    done = [e["runId"] for e in log if e["type"] == "run_finished" and e.get("outcome") == "success"]
-    return [text_of([e for e in log if e.get("runId") == run]) for run in done]
+    assert told.cut_in_the_middle >= KILLS // 4
+    assert len(told.replies) >= KILLS // 10
 
 
 # --- beginning ------------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import random
@@ -18,10 +17,11 @@ import pytest
 
 from bubble.amphibian.store import AmphibianStore, ThreadKey
 from bubble.reef.agent import ReefAgent
+from tests.amphibian.lives import Lives
 from tests.amphibian.logs import ME, start
 from tests.amphibian.nursery import nursery
 from tests.amphibian.processes import Scene, scene
-from tests.amphibian.world import PATIENCE, Thread, World, text_of
+from tests.amphibian.world import PATIENCE, Thread, World
 from tests.reef.processes import MockProcess, ReefProcess, configured
 from tests.reef.raw_agent import Answer, Asked, Feeds, RawAgent, event_stream, json_answer, raw_agent
 from tests.reef.test_conversations import ASKS, WORKS, artifact, done, in_turn, interrupt, sent, status
@@ -31,8 +31,6 @@ pytestmark = pytest.mark.anyio
 ReefTo = Callable[..., ReefAgent]
 KILLS = int(os.environ.get("BUBBLE_REEF_KILLS", "100"))
 SEED = int(os.environ.get("BUBBLE_SEED", str(random.SystemRandom().randrange(2**32))))
-LONGEST_LIFE = 1.0
-AND_SO_ON = "and so on " * 3
 AT_WORK = {"taskId": "t", "artifacts": [], "atWork": True}
 
 
@@ -265,54 +263,22 @@ async def test_killed_in_the_middle_of_a_reply_it_cancels_the_agents_task_and_as
         assert await here.thread.open_runs() == 0
 
 
-async def post_until(here: Scene, over: asyncio.Event) -> list[str]:
-    """Says one thing after the other, the next one when something of a reply to the last one has come."""
-    asked: list[str] = []
-    while not over.is_set():
-        asked.append(f"<{len(asked)}>")
-        await here.thread.say(f"{asked[-1]} {AND_SO_ON}")
-        await here.thread.next("message_part")
-    return asked
-
-
-async def replies(here: Scene) -> list[str]:
-    """What reef said in runs that it finished with success."""
-    log = await here.thread.log()
-    done_ = [e["runId"] for e in log if e["type"] == "run_finished" and e.get("outcome") == "success"]
-    return [text_of([e for e in log if e.get("runId") == run]) for run in done_]
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(120 + 2 * KILLS)
 @pytest.mark.requirement("RF-103")
 async def test_killed_at_any_moment_it_leaves_no_question_unanswered_and_no_run_open(here: Scene) -> None:
     print(f"BUBBLE_SEED={SEED}")  # noqa: T201 - a failure must be repeatable
-    chance = random.Random(SEED)  # noqa: S311 - moments, no secrets
-    clock, over = asyncio.get_running_loop().time, asyncio.Event()
     async with (
         MockProcess.running(pace=0.002) as mock,
         nursery("tests.reef.bridge", str(configured(here, mock))) as reefs,
     ):
-        reef = await reefs.start()
-        began = clock()
-        await here.thread.say(f"first {AND_SO_ON}")
-        await here.thread.answered()
-        longest_life = min(
-            clock() - began, LONGEST_LIFE
-        )  # kills come at each moment from the start to the end of a reply
-        await reefs.end(reef)
-        posting = asyncio.create_task(post_until(here, over))
-        for _ in range(KILLS):
-            reef = await reefs.start()
-            await asyncio.sleep(chance.uniform(0, longest_life))  # the moment of the kill is what is random here
-            await reefs.end(reef)
-        over.set()
-        reef = await reefs.start()
-        asked = await posting
-        await here.thread.say("the end")
-        while "the end" not in await here.thread.answered():
-            pass
-        await reefs.end(reef, signal.SIGTERM)
-    answered = " ".join(await replies(here)).split()
-    assert [question for question in asked if question not in answered] == []
+        lives = Lives(here, reefs, chance=random.Random(SEED))  # noqa: S311 - moments, no secrets
+        await lives.live(KILLS)
+    told = await lives.told()
+    print(f"{len(told.replies)} replies; cut: {told.cut_before} and {told.cut_in_the_middle} in the middle")  # noqa: T201
+    answered = " ".join(told.replies).split()
+    assert [question for question in lives.asked if question not in answered] == []
     assert await here.thread.open_runs() == 0
+    assert told.cut_before >= KILLS // 20
+    assert told.cut_in_the_middle >= KILLS // 4
+    assert len(told.replies) >= KILLS // 10
