@@ -89,6 +89,18 @@ def test_what_a_bot_says_and_does_is_told_in_words_until_it_is_interrupted(admin
 
 
 @pytest.mark.requirement("WA-90")
+def test_where_a_character_cannot_be_written_its_number_is(admin: Shell, thread: str) -> None:
+    admin.ok("post", thread, "Grüße 👋")
+    ascii_only = Shell(directory=admin.directory, variables={**admin.variables, "PYTHONIOENCODING": "ascii"})
+    with ascii_only.process("watch", thread, "--session", thread) as watching:
+        told = lines(watching)
+        until(told, r"admin: Gr\xfc\xdfe \U0001f44b")
+        speak(admin, thread, "Hello 👋")
+        until(told, rf"{thread}: Hello \U0001f44b")
+        watching.send_signal(signal.SIGINT)
+
+
+@pytest.mark.requirement("WA-90")
 def test_for_machines_each_event_is_a_line_and_a_cursor_goes_on_after_it(admin: Shell, thread: str) -> None:
     speak(admin, thread, "first")
     with admin.process("watch", thread, "--session", thread, "--json") as watching:
@@ -106,7 +118,14 @@ def test_for_machines_each_event_is_a_line_and_a_cursor_goes_on_after_it(admin: 
 def test_what_cannot_be_watched_is_said_in_a_sentence(admin: Shell, thread: str) -> None:
     assert 'no bot "admin"' in admin.fails("watch", "admin", "--session", thread, code=1)
     assert "There is no thread" in admin.fails("watch", thread, "--session", "nowhere", code=1)
-    assert "no cursor" in admin.fails("watch", thread, "--session", thread, "--resume", "x", code=2)
+    for cursor in (
+        "x",
+        "é",
+        "x\ny",
+        "a b",
+        "\ud83d".encode("utf-8", "surrogatepass").decode("utf-8", "surrogateescape"),
+    ):
+        assert "no cursor" in admin.fails("watch", thread, "--session", thread, "--resume", cursor, code=2)
     assert "--session" in admin.fails("watch", thread, code=2)
 
 
@@ -120,6 +139,19 @@ def test_losing_the_right_ends_the_watch(admin: Shell, thread: str, person: Any)
         _, err = watching.communicate(timeout=TIMEOUT)
     assert watching.returncode == 1
     assert err == "bubble: The thread is gone, or you may not see it any longer.\n"
+
+
+@contextlib.contextmanager
+def served_by(handler: type[BaseHTTPRequestHandler]) -> Iterator[dict[str, str]]:
+    """A server of that handler; the variables that lead a command there."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        serving.start()
+        try:
+            yield {"BUBBLE_URL": f"http://127.0.0.1:{server.server_port}", "BUBBLE_TOKEN": "t" * 40}
+        finally:
+            server.shutdown()
+            serving.join()
 
 
 class Boundless(BaseHTTPRequestHandler):
@@ -141,20 +173,58 @@ class Boundless(BaseHTTPRequestHandler):
 
 @pytest.mark.requirement("WA-90")
 def test_an_event_without_an_end_ends_the_watch_in_a_sentence_after_those_before_it(tmp_path: Path) -> None:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Boundless) as server:
-        serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
-        serving.start()
-        variables = {"BUBBLE_URL": f"http://127.0.0.1:{server.server_port}", "BUBBLE_TOKEN": "t" * 40}
-        try:
-            with Shell(directory=tmp_path, variables=variables).process(
-                "watch", "b", "--session", "t", "--json"
-            ) as watching:
-                out, err = watching.communicate(timeout=TIMEOUT)
-        finally:
-            server.shutdown()
-            serving.join()
+    with served_by(Boundless) as variables:
+        shell = Shell(directory=tmp_path, variables=variables)
+        with shell.process("watch", "b", "--session", "t", "--json") as watching:
+            out, err = watching.communicate(timeout=TIMEOUT)
     assert (watching.returncode, err) == (1, "bubble: The server sent an event that is too large to be held.\n")
     assert json.loads(out) == {"type": "title", "data": {"n": 1}}
+
+
+class Oversized(BaseHTTPRequestHandler):
+    """Streams a row that nobody holds, and to who comes back after it one that everybody does."""
+
+    def do_GET(self) -> None:
+        """Sends as much as is taken."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/event-stream")
+        self.end_headers()
+        if self.headers.get("Last-Event-ID") == "large":
+            self.wfile.write(b'event: entry\nid: small\ndata: {"n":2}\n\nevent: stream.closed\ndata: {}\n\n')
+            return
+        self.wfile.write(b"event: entry\nid: large\ndata: ")
+        with contextlib.suppress(OSError):
+            for _ in range(1_100):
+                self.wfile.write(b"x" * 65_536)
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+
+@pytest.mark.requirement("WA-80", "WA-90")
+def test_a_row_that_is_too_large_to_be_held_is_left_out_and_what_follows_is_shown(tmp_path: Path) -> None:
+    with served_by(Oversized) as variables:
+        watching = Shell(directory=tmp_path, variables=variables)
+        with watching.process("watch", "b", "--session", "t", "--json") as process:
+            out, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0
+    assert [json.loads(line) for line in out.splitlines()] == [
+        {"type": "entry", "id": "small", "data": {"n": 2}},
+        {"type": "stream.closed", "data": {}},
+    ]
+    assert err == "A row of more than 64 MiB was left out; it has the id large.\n"
+
+
+@pytest.mark.requirement("WA-90")
+def test_a_row_of_twenty_megabytes_is_shown(admin: Shell, thread: str) -> None:
+    piece = "界" * 140_000
+    with admin.process("watch", thread, "--session", thread, "--json") as watching:
+        told = lines(watching)
+        until(told, '"connected"')
+        speak(admin, thread, *[piece] * 25)
+        while (text := next(events(told, "message"))["data"]["text"]) != piece * 25:
+            assert piece.startswith(text[:140_000])
+        watching.send_signal(signal.SIGINT)
 
 
 @pytest.mark.requirement("WA-80", "WA-90")

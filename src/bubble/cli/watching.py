@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +25,8 @@ __all__ = ["watch"]
 
 # The server sends something every 15 seconds.
 _SILENCE: Final = 60.0
+_MOST_MEBIBYTES: Final = 64
+_CURSOR: Final = re.compile("[A-Za-z0-9_=-]*")
 _WHY: Final = {
     "not_found": "The thread is gone, or you may not see it any longer.",
     "unauthenticated": "The token is no longer valid. Log in with `bubble login URL`.",
@@ -37,8 +40,20 @@ class _Event:
     data: Any
 
 
+class _TooLarge(Exception):
+    """A row of the stream is larger than what is held of one; `id` is its cursor."""
+
+    def __init__(self, id: str) -> None:
+        super().__init__(id)
+        self.id = id
+
+
 async def watch(profile: str | None, bot_id: str, thread_id: str, *, resume: str | None, as_json: bool) -> None:
     """Shows the events until the watch ends. Raises `CommandError` or a `BubbleError` where it ends badly."""
+    from bubble.protocol.errors import InvalidRequest
+
+    if not _CURSOR.fullmatch(resume or ""):  # which no header could carry
+        raise InvalidRequest(f"`--resume` is no cursor: {resume!r}. Resume with the id of an event, as it came.")
     lines = WatchLines(bot_id)
     async for event in _events(resolve_target(profile), bot_id, thread_id, resume):
         if as_json:
@@ -72,6 +87,10 @@ async def _events(target: Target, bot_id: str, thread_id: str, resume: str | Non
                     yield event
                     if event.type in ("stream.closed", "error"):
                         return
+            except _TooLarge as row:
+                note(f"A row of more than {_MOST_MEBIBYTES} MiB was left out; it has the id {row.id}.")
+                was_open, last = True, row.id
+                continue
             except Unavailable as error:
                 if not was_open:
                     raise
@@ -89,7 +108,7 @@ async def _stream(client: httpx2.AsyncClient, url: str, token: str, last: str | 
     from bubble.protocol.sse import SseDecoder, SseOverflow
 
     headers = {"Authorization": f"Bearer {token}", **({"Last-Event-ID": last} if last else {})}
-    decoder, seen = SseDecoder(last_event_id=last or ""), last or ""
+    decoder, seen = SseDecoder(max_bytes=_MOST_MEBIBYTES * 1024 * 1024, last_event_id=last or ""), last or ""
     try:
         async with client.stream("GET", url, headers=headers) as response:
             if response.status_code != httpx2.codes.OK:
@@ -100,6 +119,8 @@ async def _stream(client: httpx2.AsyncClient, url: str, token: str, last: str | 
                     seen = event.id
                     yield _Event(type=event.event, id=event.id if is_its_own else None, data=json.loads(event.data))
     except SseOverflow:
+        if decoder.open_id != seen:
+            raise _TooLarge(decoder.open_id) from None
         raise CommandError("The server sent an event that is too large to be held.") from None
     except httpx2.RequestError as error:
         raise Unavailable(f"Cannot reach {url.partition('/v1/')[0]}: {str(error) or type(error).__name__}.") from None

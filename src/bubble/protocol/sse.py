@@ -65,7 +65,7 @@ class SseDecoder:
     """Bytes in, events out. The `data` lines of an event, and any line after them, have at most `max_bytes` together, without their ends.
 
     `retry_ms` is the reconnection time that the stream asked for last, None if it did not. `last_event_id` is the id to resume from: that
-    of the last finished block.
+    of the last finished block; `open_id` is the one that has come since, of a block that may be unfinished.
     """
 
     def __init__(self, *, max_bytes: int = 16 * 1024 * 1024, last_event_id: str = "") -> None:
@@ -80,6 +80,11 @@ class SseDecoder:
         self._pending_size = 0
         self._after_cr = False
         self._bom: bytes | None = b""
+
+    @property
+    def open_id(self) -> str:
+        """The id that was seen last, whether its block is finished or not."""
+        return self._id
 
     def feed(self, chunk: bytes) -> list[SseEvent]:
         """The events that `chunk` completes. Raises `SseOverflow`, without those before it: `decode` gives them."""
