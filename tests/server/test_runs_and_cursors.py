@@ -54,6 +54,19 @@ async def test_runs_are_listed_by_state_and_principal(alice: Person, bob: Person
     }
 
 
+async def test_runs_are_listed_from_where_they_began(alice: Person, thread: str) -> None:
+    for number in range(4):
+        await alice.append(thread, alice.starts(f"r{number}"))
+    (second,) = (await alice.get(f"/v1/threads/{thread}/runs?limit=2")).json()["runs"][1:]
+    assert await runs(alice, thread, f"?fromSeq={second['startedSeq']}") == ["r1", "r2", "r3"]
+    assert await runs(alice, thread, f"?fromSeq={second['startedSeq'] + 1}&limit=1") == ["r2"]
+    page = (await alice.get(f"/v1/threads/{thread}/runs?fromSeq={second['startedSeq']}&limit=2")).json()
+    rest = await runs(alice, thread, f"?fromSeq={second['startedSeq']}&after={page['nextAfter']}")
+    assert rest == ["r3"]
+    for wrong in ("0", "-1", "x", str(2**63)):
+        await alice.get(f"/v1/threads/{thread}/runs?fromSeq={wrong}", expect=400)
+
+
 @pytest.mark.requirement("PR-6-33")
 async def test_runs_are_listed_page_by_page(alice: Person, thread: str) -> None:
     for number in range(5):

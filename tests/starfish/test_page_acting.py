@@ -255,6 +255,35 @@ def test_who_works_is_shown_however_often_runs_begin_and_end(server: Server, loo
 
 
 @pytest.mark.requirement("SF-23")
+@pytest.mark.parametrize("width", [1280, 390])
+def test_many_who_work_leave_the_messages_their_room(server: Server, look: Look, width: int) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper of a very long name that goes on and on " * 2, kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Crowded", bot)
+    runs = [bot.begin(thread) for _ in range(30)]
+    page = look(ada, viewport={"width": width, "height": 800}).look_at(thread)
+    running = page.locator("#running")
+    more = running.get_by_role("button", name="and 28 more")
+    expect(more).to_have_attribute("aria-expanded", "false")
+    expect(running.get_by_role("button", name="Stop Helper")).to_have_count(2)
+    assert running.evaluate("e => e.clientHeight") <= 3 * 30
+    heights = running.get_by_role("button").evaluate_all("all => all.map(e => e.clientHeight)")
+    assert max(heights) < 30
+    assert running.evaluate("e => e.scrollWidth <= e.clientWidth")
+    more.press("Enter")
+    fewer = running.get_by_role("button", name="Show fewer")
+    expect(fewer).to_be_focused()
+    expect(running.get_by_role("button", name="Stop Helper")).to_have_count(30)
+    assert running.evaluate("e => e.clientHeight") <= 160
+    assert running.evaluate("e => e.scrollHeight > e.clientHeight && e.scrollWidth <= e.clientWidth")
+    fewer.click()
+    expect(running.get_by_role("button", name="Stop Helper")).to_have_count(2)
+    for run in runs:
+        bot.finish(thread, run)
+    expect(running).to_have_text("")
+
+
+@pytest.mark.requirement("SF-23")
 def test_stop_is_for_the_run_that_is_open_now_also_when_it_follows_another_at_once(server: Server, look: Look) -> None:
     ada = server.account("Ada")
     bot = server.account("Helper", kind="bot", owner=ada.principal_id)

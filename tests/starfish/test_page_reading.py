@@ -194,6 +194,70 @@ def test_a_run_that_ended_badly_says_so(server: Server, look: Look) -> None:
     expect(page.get_by_text("because failed")).to_be_visible()
 
 
+@pytest.mark.requirement("SF-15")
+def test_a_run_that_ended_badly_without_a_word_says_so_at_its_place(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("No word", bot)
+    told = {
+        "failed": "Helper failed before it said anything",
+        "interrupted": "Helper was stopped before it said anything",
+        "lost": "Helper was lost before it said anything",
+    }
+    ada.say(thread, "first")
+    bot.finish(thread, bot.begin(thread), "failed")
+    ada.say(thread, "second")
+    page = look(ada).look_at(thread)
+    log = page.locator("#log .message:not(:has-text('joined'))")
+    expect(log).to_contain_text(["first", told["failed"], "second"])
+    for outcome in ("interrupted", "lost"):
+        run = bot.begin(thread)
+        expect(page.locator("#running")).to_contain_text("Helper is working")
+        bot.finish(thread, run, outcome)
+        expect(page.locator("#running")).to_have_text("")
+        expect(page.locator("#announcer")).to_have_text(told[outcome])
+        expect(log.last).to_contain_text(told[outcome])
+    # What says how it ended by itself, or ended well, needs no line.
+    bot.finish(thread, bot.begin(thread, *spoken("I tried")), "failed")
+    bot.finish(thread, bot.begin(thread))
+    ada.say(thread, "last")
+    lines = ["first", told["failed"], "second", told["interrupted"], told["lost"], "This failed", "last"]
+    expect(log).to_contain_text(lines)
+    page.reload()
+    expect(log).to_contain_text(lines)
+    expect(log).to_have_count(len(lines))
+
+
+@pytest.mark.requirement("SF-15")
+def test_runs_that_ended_badly_without_a_word_are_found_among_older_messages(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Long ago", bot)
+    bot.finish(thread, bot.begin(thread), "failed")
+    for number in range(60):
+        ada.say(thread, f"number {number}" + "\n\nand more" * 10)
+    bot.finish(thread, bot.begin(thread), "failed")
+    page = look(ada).look_at(thread)
+    ends = page.locator("#log .fact-line", has_text="failed before it said anything")
+    expect(ends).to_have_count(1)
+    page.locator("#scroller").evaluate("element => { element.scrollTop = 0; }")
+    expect(page.locator("#older")).to_have_text("The thread begins here.")
+    expect(ends).to_have_count(2)
+
+
+@pytest.mark.requirement("SF-23")
+def test_who_has_ended_is_not_shown_as_working_for_a_moment(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("At once", bot)
+    run = bot.begin(thread, *spoken("Working"))
+    page = look(ada).look_at(thread)
+    expect(page.get_by_role("button", name="Stop Helper")).to_be_visible()
+    page.route("**/runs?**", lambda route: route.abort())
+    bot.finish(thread, run)
+    expect(page.locator("#running")).to_have_text("")
+
+
 @pytest.mark.requirement("SF-16")
 def test_the_events_are_there_as_they_are_stored_live_and_filtered(server: Server, look: Look) -> None:
     ada = server.account("Ada")

@@ -13,6 +13,7 @@ from bubble.server.access import require_on_thread
 from bubble.server.calls import Call
 from bubble.server.operations import Operations
 from bubble.server.routes.shapes import Body, Name, PageQuery, page_limit
+from bubble.store.cursors import encode_cursor
 
 __all__ = ["OPERATIONS"]
 
@@ -20,8 +21,9 @@ OPERATIONS = Operations()
 
 
 class ListRuns(PageQuery, frozen=True, kw_only=True):
-    """Only those that are open, or finished; only those of one principal."""
+    """Only those that are open, or finished; only those of one principal; only those that began at a seq or after it."""
 
+    from_seq: Annotated[int, Meta(ge=1, le=MAX_SEQ)] | None = None
     state: RunStateName | None = None
     principal_id: Name | None = None
 
@@ -40,7 +42,7 @@ class ConsumerCursor(msgspec.Struct, frozen=True, kw_only=True):
 
 @OPERATIONS.add("GET", "/v1/threads/{threadId}/runs", summary="List a thread's runs", tag="Runs", errors=("not_found",))
 async def list_runs(call: Call, thread_id: str, query: ListRuns) -> RunPage:
-    """By their first seq: how a restarted producer finds what it left open. Needs `events.subscribe`."""
+    """By their first seq, where that is `fromSeq` or later: how a restarted producer finds what it left open. Needs `events.subscribe`."""
     if query.principal_id is not None:
         check_name(query.principal_id, path="principalId")
     await require_on_thread(call.services.store, call.guard, thread_id, "events.subscribe")
@@ -48,7 +50,7 @@ async def list_runs(call: Call, thread_id: str, query: ListRuns) -> RunPage:
         thread_id,
         state=query.state,
         principal_id=query.principal_id,
-        after=query.after,
+        after=query.after if query.from_seq is None or query.after is not None else encode_cursor(query.from_seq - 1),
         limit=page_limit(query.limit, call.services.limits),
     )
 

@@ -2,14 +2,15 @@
 import { get, readJson, session, threadPath } from "./api.js";
 import { $, announce, attempt, make, setText } from "./dom.js";
 import { Log } from "./log.js";
-import { spoken } from "./messages.js";
+import { endId, endOf, spoken } from "./messages.js";
+import { isFact } from "./parts.js";
 import { Stream } from "./stream.js";
 
 const PAGE = 50;
 const AHEAD = 800; // pixels before the first message is reached
 
 export class Conversation {
-  /** `on`: `state(state)`, `refused(status)`, `message(message, isNew)`, `seen(seq)`, `flushed()`. */
+  /** `on`: `state(state)`, `refused(status)`, `message(message, isNew)`, `seen(seq)`, `flushed()`, `reached(seq)` when there are all messages from this seq on. */
   constructor(on) {
     this.on = on;
     this.log = new Log($("scroller"), $("log"), { onEnd: (isAtEnd) => this.ended(isAtEnd) });
@@ -47,6 +48,7 @@ export class Conversation {
     this.threadId = null;
     this.queue.clear();
     this.isWhole = false; // whether the first message is here
+    this.isReached = false;
     this.isReading = false;
     this.failed = false;
     this.missed = 0;
@@ -93,6 +95,10 @@ export class Conversation {
     this.ended(this.log.isAtEnd);
     this.see();
     this.on.flushed();
+    if (this.hasPage && !this.isReached) {
+      this.isReached = true;
+      this.reach();
+    }
     if (!this.isWhole) void this.loadOlder();
   }
 
@@ -101,12 +107,27 @@ export class Conversation {
     const entry = this.log.put(message);
     if (!entry) return;
     const about = message.metadata.bubble;
+    if (!isFact(message)) this.log.drop(endId(about.runId));
     this.seq = Math.max(this.seq, about.lastSeq);
     const isLive = this.hasPage;
     if (isLive && !before && !this.log.isAtEnd && about.principalId !== session.me.principalId) this.missed += 1;
     const isDone = about.status === "finished" && before?.metadata.bubble.status !== "finished";
     if (isLive && isDone && about.principalId !== session.me.principalId && entry.element) announce(spoken(entry.element, message, this.log.room));
     this.on.message(message, { isLive, before });
+  }
+
+  reach() {
+    this.on.reached(this.isWhole ? 1 : this.log.oldest?.metadata.bubble.firstSeq ?? 1);
+  }
+
+  /** A run ended, and no message of it says how. */
+  end(run, isLive) {
+    if (this.log.tellsOf(run.runId)) return;
+    const message = endOf(run);
+    const isNew = !this.log.byId.has(message.id);
+    const element = this.log.put(message)?.element;
+    this.log.stick();
+    if (isNew && isLive && element) announce(element.querySelector(".parts").textContent);
   }
 
   /** Whether the first page is here: the last of its messages has an id. */
@@ -125,6 +146,8 @@ export class Conversation {
       if (this.stream !== stream) return;
       this.isWhole = page.nextBefore === null;
       if (page.messages.length) this.log.prepend(page.messages);
+      this.reach();
+      for (const message of page.messages) this.on.message(message, { isLive: false });
       if (this.isWhole) setText($("older"), "The thread begins here.");
       this.isReading = false;
       if (!this.isWhole) requestAnimationFrame(() => this.loadOlder());
@@ -153,13 +176,18 @@ export class Conversation {
     if (isAtEnd) this.see();
   }
 
+  /** Whether somebody can see the end: on a phone the threads or the participants may stand in its place. */
+  get isInSight() {
+    return this.log.isAtEnd && !document.hidden && $("scroller").checkVisibility() && !$("main").inert;
+  }
+
   /** What is on the screen was seen. */
   see() {
-    if (!this.log.isAtEnd || document.hidden || this.seq <= this.seenSeq || $("conversation").hidden) return;
+    if (!this.isInSight || this.seq <= this.seenSeq) return;
     clearTimeout(this.seeing);
     const { threadId, seq } = this;
     this.seeing = setTimeout(() => {
-      if (this.threadId !== threadId) return;
+      if (this.threadId !== threadId || !this.isInSight) return;
       this.seenSeq = seq;
       this.on.seen(seq);
     }, 700);

@@ -5,6 +5,7 @@
 // the end stays in sight; elsewhere what is read stays where it is.
 import { attempt, dayOf, dayText, make, setText } from "./dom.js";
 import { joins, messageElement, showHead, updateMessage } from "./messages.js";
+import { isFact } from "./parts.js";
 
 const BLOCK = 40;
 const NEAR = 1_600;
@@ -116,6 +117,11 @@ export class Log {
   /** Everything that depends on who is looking, or on what was asked of a run, is shown anew. */
   refresh() {
     for (const { message, element } of this.byId.values()) if (element) updateMessage(element, message, this.room);
+  }
+
+  /** Whether a message of this run is here. */
+  tellsOf(runId) {
+    return [...this.byId.values()].some(({ message }) => message.metadata.bubble.runId === runId && !isFact(message));
   }
 
   element(id) {

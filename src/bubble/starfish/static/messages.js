@@ -68,6 +68,14 @@ function showFoot(foot, message, room) {
   foot.replaceChildren(...children);
 }
 
+export const endId = (runId) => `end of ${runId}`;
+
+/** What stands in the log for a run that ended badly and said nothing. */
+export function endOf({ runId, principalId, outcome, finishedSeq, finishedAt }) {
+  const place = { firstSeq: finishedSeq, lastSeq: finishedSeq, createdAt: finishedAt, updatedAt: finishedAt };
+  return { id: endId(runId), role: "system", parts: [{ type: "bubble-run-end" }], metadata: { bubble: { principalId, runId, outcome, status: "finished", ...place } } };
+}
+
 /** Whether a message goes on under the head of the one before it. */
 export function joins(before, message) {
   if (!before || isFact(before) || isFact(message)) return false;

@@ -1,6 +1,6 @@
 // The page: who is logged in, which thread is open, how the connection is. The rest is in the modules beside this one.
 import { get, isRenewed, remove, session, threadPath } from "./api.js";
-import { ask } from "./ask.js";
+import { ask, dismiss } from "./ask.js";
 import { Bots } from "./bots.js";
 import { Composer } from "./composer.js";
 import { Conversation } from "./conversation.js";
@@ -10,7 +10,7 @@ import { marked } from "./marks.js";
 import { Names } from "./names.js";
 import { People } from "./people.js";
 import { Runs } from "./runs.js";
-import { forget, isLoggedOut, onLogin, onLogout, tellLogout, write } from "./tabs.js";
+import { forget, isLoggedOut, isUnsentElsewhere, onAskedForUnsent, onLogin, onLogout, tellLogout, write } from "./tabs.js";
 import { Threads, titleOf } from "./threads.js";
 
 const ASK_AGAIN = 1_000;
@@ -18,6 +18,7 @@ const narrow = matchMedia("(max-width: 52rem)");
 const medium = matchMedia("(max-width: 72rem)");
 
 let thread = null;
+let turn = 0; // of the thread that is shown or on its way
 let isLeaving = false;
 let view = "messages";
 
@@ -99,25 +100,40 @@ const people = new People({
     conversation.log.rename();
     conversation.log.refresh();
   },
-  onGone: (why) => gone(why),
+  onGone(threadId, why) {
+    const shown = askedFor();
+    if (shown === null || shown === threadId) gone(why);
+    else void threads.load();
+  },
 });
 
-const runs = new Runs({ nameOf, mayStop: () => people.mayWrite, onChange: () => people.setRunning(runs.open) });
+const runs = new Runs({ nameOf, mayStop: () => people.mayWrite, onChange: () => people.setRunning(runs.open), onEnd: (run, isLive) => conversation.end(run, isLive) });
 
-const composer = new Composer({ onSend: () => conversation.log.toEnd(), onStopped: () => sayReplaced() });
+const composer = new Composer({
+  onSend: () => conversation.log.toEnd(),
+  onSent({ threadId }) {
+    if (threadId === conversation.threadId) composer.reached(conversation.seq);
+  },
+  onStopped: () => sayReplaced(),
+});
 
-const threads = new Threads({ onOpen: (threadId) => go({ threadId }) });
+onAskedForUnsent(() => composer.hasUnsent);
+
+const threads = new Threads({ onOpen: (threadId) => go({ threadId }), isShown: () => $("thread").checkVisibility() && !$("main").inert });
 
 const conversation = new Conversation({
   state: connectionState,
   refused,
   seen: (seq) => thread?.role && threads.seen(thread.threadId, seq),
+  reached: (seq) => runs.reach(seq),
   flushed() {
     $("older").hidden = false;
+    composer.reached(conversation.seq);
   },
   message(message, { isLive, before }) {
     const about = message.metadata.bubble;
     if (about.principalId === session.me.principalId && about.runId) composer.arrived(about.runId);
+    if (about.status === "finished" && about.runId) runs.ended(about.runId);
     if (about.status !== before?.metadata.bubble.status) runs.look();
     if (!isLive || before) return;
     for (const { type } of message.parts) {
@@ -168,7 +184,10 @@ function gone(why) {
 }
 
 function close() {
+  if (thread) dismiss(thread.threadId);
   thread = null;
+  turn += 1;
+  composer.close();
   conversation.close();
   events.clear();
   people.clear();
@@ -211,22 +230,24 @@ async function arrive({ isAsked = false } = {}) {
 async function open(threadId) {
   close();
   $("welcome").hidden = true;
+  composer.open(threadId);
+  const mine = turn;
   let found;
   try {
     found = await load(threadId);
   } catch (error) {
-    if (error.status !== 401 && !session.other) gone(error.status === 404 ? "There is no such thread, or it is not for you" : error.message);
+    if (turn === mine && error.status !== 401 && !session.other) gone(error.status === 404 ? "There is no such thread, or it is not for you" : error.message);
     return;
   }
-  if (!found) return;
+  if (!found || turn !== mine) return;
   thread = found;
   $("thread").hidden = false;
   showPeople(!medium.matches);
   threads.select(threadId);
-  await people.open(found).catch(() => {});
-  if (thread !== found && thread?.threadId !== threadId) return;
+  const known = people.open(found).catch(() => {});
   showThread();
-  composer.open(threadId);
+  await known;
+  if (turn !== mine) return;
   conversation.open(found, roomOf(threadId));
   runs.watch(threadId);
 }
@@ -304,6 +325,7 @@ function showPeople(isShown) {
   $("people").hidden = !isShown;
   $("to-people").setAttribute("aria-expanded", String(isShown));
   $("main").inert = isShown && narrow.matches;
+  conversation.see();
 }
 
 function turnPeople(isShown) {
@@ -331,15 +353,20 @@ addEventListener("keydown", (event) => {
 });
 
 $("log-out").addEventListener("click", async () => {
-  if (!composer.hasUnsent) return logOut();
-  await ask({
-    title: "Log out?",
-    text: "Something that you wrote was not sent. It is lost then.",
-    confirm: "Log out",
-    danger: true,
-    action: logOut,
-  });
+  if (session.other) {
+    const text = `You are now signed in as ${marked(session.other.displayName)} in this browser. Reload the page to log out.`;
+    return ask({ title: "Log out?", text, confirm: "Reload", action: () => location.reload() });
+  }
+  if (composer.hasUnsent) return askToLogOut("Log out?", "Something that you wrote was not sent. It is lost then.");
+  if (await isUnsentElsewhere()) return askToLogOut("Log out?", "Something that you wrote in another tab was not sent. It is lost then.");
+  try {
+    await logOut();
+  } catch (error) {
+    if (!session.other) await askToLogOut("You are still logged in", error.message);
+  }
 });
+
+const askToLogOut = (title, text) => ask({ title, text, confirm: "Log out", danger: true, action: logOut });
 
 async function logOut() {
   isLeaving = true;
@@ -348,8 +375,7 @@ async function logOut() {
   } catch (error) {
     if (error.status !== 401) {
       isLeaving = false;
-      if (!session.other) tell(`You are still logged in. ${error.message}`);
-      return;
+      throw error;
     }
   }
   tellLogout();
@@ -366,6 +392,7 @@ async function begin() {
   for (;;) {
     try {
       session.me = await get("v1/whoami");
+      composer.longest = (await get("v1/protocol")).limits.batchBytes;
       break;
     } catch (error) {
       if (error.status === 401) return;

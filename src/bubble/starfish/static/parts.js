@@ -26,9 +26,12 @@ const KINDS = {
   "data-bubble-interrupt": "fact",
   "data-bubble-participant": "fact",
   "data-bubble-title": "fact",
+  "bubble-run-end": "fact",
   "data-bubble-agent-event": "data",
   "data-bubble-artifact": "artifact",
 };
+
+const ENDS = { failed: "failed", interrupted: "was stopped", lost: "was lost" };
 
 export const isFact = (message) => message.role === "system" && message.parts.every((part) => kindOf(part) === "fact");
 
@@ -98,6 +101,8 @@ function factWords(part, message, room) {
       return [name(data.principalId), data.action === "left" ? " left" : " joined", ...other];
     case "data-bubble-title":
       return [name(data.byPrincipalId), data.title ? " named the thread " : " took the thread's name away", data.title ? make("bdi", { class: "name" }, marked(data.title)) : ""];
+    case "bubble-run-end":
+      return [name(message.metadata.bubble.principalId), ` ${ENDS[textOf(message.metadata.bubble.outcome)] ?? "ended"} before it said anything`];
     case "data-bubble-interrupt":
       return [name(data.principalId), " asked to stop"];
     case "data-bubble-approval":
