@@ -95,7 +95,7 @@ def test_where_a_character_cannot_be_written_its_number_is(admin: Shell, thread:
     with ascii_only.process("watch", thread, "--session", thread) as watching:
         told = lines(watching)
         until(told, r"admin: Gr\xfc\xdfe \U0001f44b")
-        speak(admin, thread, "Hello 👋")
+        speak(admin, thread, "Hello 👋\n")
         until(told, rf"{thread}: Hello \U0001f44b")
         watching.send_signal(signal.SIGINT)
 
