@@ -1,7 +1,8 @@
 """The cursor: up to where somebody has a session, as a string (spec 3, "Resume cursor").
 
 Unpadded base64url over compact JSON with `botId`, `sessionId`, `generation` and `afterUpdatedSeq`, to the byte what `JSON.stringify` makes
-of it. There is one text for each cursor: whatever `encode` would not write, to the last character, is none.
+of it. There is one text for each cursor, which may come back padded: whatever else `encode` would not write, to the last character, is
+none.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _LONE_SURROGATE: Final = re.compile("[\ud800-\udfff]")
 class WatchCursor:
     """Everything of a bot's session up to the row `after_updated_seq` (0 to 2^64-1) of a `generation` (0 to 2^53-1).
 
-    `encode()` and `WatchCursor.decode(text)` are inverse.
+    `encode()` and `WatchCursor.decode(text)` are inverse, but for the padding, which may be there.
     """
 
     bot_id: str
@@ -51,7 +52,8 @@ class WatchCursor:
         if not isinstance(after, str) or not is_uint64(after):
             _refuse("`afterUpdatedSeq` must be a decimal string from 0 to 2^64-1")
         cursor = cls(bot_id=bot_id, session_id=session_id, generation=generation, after_updated_seq=int(after))
-        if cursor.encode() != text:
+        own = cursor.encode()
+        if text not in (own, own + "=" * (-len(own) % 4)):
             _refuse("it was changed on its way")
         return cursor
 
