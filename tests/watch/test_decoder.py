@@ -318,6 +318,24 @@ def test_times_go_out_as_strings_however_deep_they_are() -> None:
 
 
 @pytest.mark.requirement("WA-20")
+def test_counters_and_generations_in_what_is_passed_on_look_as_everywhere_outside() -> None:
+    agent = {"id": BOT, "seq": 9007199254740993, "last": [{"updatedSeq": 5, "seqs": 6}], "generation": "7", "x": "7"}
+    [event] = fresh().decode({"rosterChanged": {"agentId": BOT, "agent": agent}})
+    assert event.type == "bot.updated"
+    assert event.data.bot == {
+        "id": BOT,
+        "seq": "9007199254740993",
+        "last": [{"updatedSeq": "5", "seqs": 6}],
+        "generation": 7,
+        "x": "7",
+    }
+    for other in ("new", "007", "-1", "9007199254740993", None, True, [1]):
+        [event] = fresh().decode({"rosterChanged": {"agentId": BOT, "agent": {"generation": other}}})
+        assert event.type == "bot.updated"
+        assert event.data.bot == {"generation": other}
+
+
+@pytest.mark.requirement("WA-20")
 @pytest.mark.parametrize(
     ("written", "told"),
     [
@@ -354,6 +372,14 @@ def test_every_time_in_what_is_passed_on_is_a_string_however_it_was_written(
     data = json.loads(json.dumps(msgspec.to_builtins(event.data)))
     [passed] = [data["bot"]] if "bot" in data else data["live"] + data["client"] if "live" in data else [data["state"]]
     assert passed["sinceMs"] == told
+
+
+@pytest.mark.requirement("WA-06", "WA-51")
+def test_an_empty_hash_is_none() -> None:
+    for fields in ({"blobHash": ""}, {"blobHash": None}, {}):
+        [event] = fresh().decode(rows({"seq": 1, "updatedSeq": 1, "bodyOmitted": True, **fields}))
+        assert event.type == "entry.unavailable"
+        assert event.data.blob_hash is msgspec.UNSET
 
 
 def test_a_frame_may_be_a_value_as_well() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bubble.watch import WatchError, decode_frame, parse_frame
-from bubble.watch.frames import AgentStateChanged, Cleared, Connected, Entry, Heartbeat, Rows
+from bubble.watch.frames import AgentStateChanged, BoxPins, BoxState, Cleared, Connected, Entry, Heartbeat, Rows
 from tests.watch.catalogue import CATALOGUE
 
 BODY = bytes(range(256))
@@ -244,6 +244,19 @@ def test_the_pins_of_a_box_are_read_from_its_state_or_beside_it() -> None:
     assert beside is not None
     assert inside.pins == beside.pins  # type: ignore[union-attr]
     assert inside.pins.static_snapshot_matches_pin is True  # type: ignore[union-attr]
+
+
+@pytest.mark.requirement("WA-15", "WA-51")
+def test_a_pin_that_is_empty_in_one_place_is_what_it_is_in_the_other() -> None:
+    pins = {"imageTag": "t", "staticSnapshotPath": "p", "staticSnapshotMatchesPin": True}
+    empty = {"imageTag": "", "staticSnapshotPath": None, "staticSnapshotMatchesPin": False}
+    for frame in ({"state": {**empty}, **pins}, {"state": {**pins}, **empty}):
+        box = decode_frame({"boxState": frame})
+        assert isinstance(box, BoxState)
+        assert box.pins == BoxPins(image_tag="t", static_snapshot_path="p", static_snapshot_matches_pin=True)
+    box = decode_frame({"boxState": {"state": {"imageTag": ""}, "staticSnapshotMatchesPin": False}})
+    assert isinstance(box, BoxState)
+    assert box.pins == BoxPins(static_snapshot_matches_pin=False)
 
 
 @pytest.mark.requirement("WA-51")

@@ -10,7 +10,7 @@ from msgspec import UNSET, UnsetType
 from bubble.protocol.jsontext import JSONValue
 from bubble.watch import events, frames
 from bubble.watch.events import WatchEvent
-from bubble.watch.wire import with_decimal_times
+from bubble.watch.wire import with_outer_numbers
 
 __all__ = ["event_beside"]
 
@@ -79,7 +79,7 @@ def _roster_changed(frame: frames.RosterChanged, bot_id: str, _session: str) -> 
     data = events.BotUpdatedData(
         bot_id=bot_id,
         kind=frame.kind,
-        bot=None if frame.agent is None else with_decimal_times(frame.agent),
+        bot=None if frame.agent is None else with_outer_numbers(frame.agent),
         changed_fields=list(frame.changed_fields),
         changed_at_ms=str(frame.changed_at_ms),
     )
@@ -98,7 +98,7 @@ def _agent_state(frame: frames.AgentState, bot_id: str, session_id: str) -> Watc
 
 
 def _of_bot(rows: Sequence[frames.Object], bot_id: str) -> list[dict[str, JSONValue]]:
-    return [with_decimal_times(row) for row in rows if row.get("agentId") == bot_id]
+    return [with_outer_numbers(row) for row in rows if row.get("agentId") == bot_id]
 
 
 def _computer_actions(frame: frames.ComputerActions, bot_id: str, _session: str) -> WatchEvent | None:
@@ -124,12 +124,12 @@ def _box_state(frame: frames.BoxState, _bot: str, _session: str) -> WatchEvent:
     pins = frame.pins
     data = events.BoxStateData(
         snapshot=frame.snapshot,
-        state=None if frame.state is None else with_decimal_times(frame.state),
-        image_tag=_or_unset(pins.image_tag),
-        static_snapshot_path=_or_unset(pins.static_snapshot_path),
-        image_git_sha=_or_unset(pins.image_git_sha),
+        state=None if frame.state is None else with_outer_numbers(frame.state),
+        image_tag=_or_unset(pins.image_tag or None),
+        static_snapshot_path=_or_unset(pins.static_snapshot_path or None),
+        image_git_sha=_or_unset(pins.image_git_sha or None),
         static_snapshot_matches_pin=_or_unset(pins.static_snapshot_matches_pin),
-        static_snapshot_pin=_or_unset(pins.static_snapshot_pin),
+        static_snapshot_pin=_or_unset(pins.static_snapshot_pin or None),
     )
     return events.BoxStateEvent(data=data)
 

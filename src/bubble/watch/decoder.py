@@ -100,7 +100,7 @@ class WatchDecoder:
                 **common,
                 entry_kind=row.entry_kind,
                 body_omitted=row.body_omitted,
-                blob_hash=UNSET if row.blob_hash is None else row.blob_hash,
+                blob_hash=row.blob_hash or UNSET,
             )
             return events.UnavailableEntryEvent(id=cursor, data=data)
         text = text_of(body)

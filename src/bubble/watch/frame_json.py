@@ -84,10 +84,11 @@ def _generation(fields: Fields, name: str) -> int:
 
 
 def _box_state(fields: Fields) -> BoxState:
-    # Each pin stands in the state or beside it.
+    # Each pin stands in the state or beside it. The default in one place says nothing against what is in the other.
     state = fields.members("state")
     inside, beside = _PINS(Fields(state or {}, f"{fields.path}.state")), _PINS(fields)
-    own = {name: value for name in BoxPins.__slots__ if (value := getattr(inside, name)) is not None}
+    told = {name: value for name in BoxPins.__slots__ if (value := getattr(inside, name)) is not None}
+    own = {name: value for name, value in told.items() if value or getattr(beside, name) is None}
     return BoxState(snapshot=fields.flag("snapshot"), state=state, pins=replace(beside, **own))
 
 

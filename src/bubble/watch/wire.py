@@ -28,7 +28,7 @@ __all__ = [
     "malformed",
     "parse_as_a_browser",
     "parse_json",
-    "with_decimal_times",
+    "with_outer_numbers",
 ]
 
 MAX_UINT64: Final = 2**64 - 1
@@ -44,6 +44,7 @@ _LARGEST_DOUBLE: Final = sys.float_info.max
 _ENUM: Final = range(-(2**31), 2**31)
 _DIGITS: Final = 4_000  # beyond that the interpreter itself makes no integer
 
+_COUNTERS: Final = frozenset({"seq", "updatedSeq"})
 _DECIMAL: Final = re.compile(r"0|[1-9][0-9]{0,19}")
 _STANDARD: Final = str.maketrans("-_", "+/")
 
@@ -127,17 +128,24 @@ _AS_A_BROWSER: Final = json.JSONDecoder(
 )
 
 
-def with_decimal_times(value: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
-    """A copy in which every member called `…Ms`, at whatever depth, is a decimal string or an array of them; other numbers that JSON cannot
-    say are null.
+def with_outer_numbers(value: Mapping[str, JSONValue]) -> dict[str, JSONValue]:
+    """A copy with its numbers as they are outside, at whatever depth: members called `seq`, `updatedSeq` or `…Ms` are decimal strings or
+    arrays of them, a `generation` is a number; other numbers that JSON cannot say are null.
     """
     text = json.dumps(dict(value))
-    copy: dict[str, JSONValue] = json.loads(text, object_pairs_hook=_decimal_times, parse_constant=_null)
+    copy: dict[str, JSONValue] = json.loads(text, object_pairs_hook=_outer_members, parse_constant=_null)
     return copy
 
 
-def _decimal_times(pairs: list[tuple[str, JSONValue]]) -> dict[str, JSONValue]:
-    return {name: _decimal(value) if name.endswith("Ms") else value for name, value in pairs}
+def _outer_members(pairs: list[tuple[str, JSONValue]]) -> dict[str, JSONValue]:
+    return {name: _outer(name, value) for name, value in pairs}
+
+
+def _outer(name: str, value: JSONValue) -> JSONValue:
+    if name in _COUNTERS or name.endswith("Ms"):
+        return _decimal(value)
+    is_generation = name == "generation" and isinstance(value, str) and is_uint64(value)
+    return int(value) if is_generation and int(value) <= MAX_GENERATION else value  # type: ignore[arg-type]
 
 
 def _decimal(value: JSONValue) -> JSONValue:
@@ -192,11 +200,11 @@ class Fields:
         return self.optional_text(name) or ""
 
     def optional_text(self, name: str) -> str | None:
-        """A string, or None where the message does not have it."""
+        """A string, or None where the message does not have it or it is empty, which is the same."""
         value = self.given(name)
         if value is not None and not isinstance(value, str):
             malformed(f"{self.path}.{name}", "a string")
-        return value
+        return value or None
 
     def flag(self, name: str) -> bool:
         """A boolean."""
