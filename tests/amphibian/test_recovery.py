@@ -26,7 +26,7 @@ from tests.amphibian.world import PATIENCE, Listener, Scripted, Thread, World
 pytestmark = pytest.mark.anyio
 
 CUT_OFF = "The connector ended before this reply was complete."
-STOPPED = "The connector was stopped before this reply was complete. It begins anew when the connector is back."
+STOPPED = "The connector was stopped before this reply was complete. It is taken up again when the connector is back."
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from bubble.amphibian.agents import AgentFailed, Reply, Turn
+from bubble.amphibian.agents import AgentFailed, Reply, ToolResult, Turn
 from bubble.amphibian.backlog import BacklogPolicy
 from bubble.amphibian.store import AmphibianStore
 from bubble.protocol.jsontext import JSONValue
@@ -302,6 +302,9 @@ async def calls_a_tool(turn: Turn, reply: Reply) -> None:
     await reply.run.text("Asking.")
 
 
+HAS_A_RESULT = "This result is not passed on: its call has been given one already."
+
+
 def result(run_id: object, output: JSONValue = 20, *, call: str = "c1") -> Mapping[str, object]:
     return {
         "type": "tool_call_result",
@@ -439,6 +442,60 @@ async def test_a_result_whose_forward_fails_is_told_to_the_people(world: World) 
         thread = await world.thread()
         await thread.append(result(await the_call(thread)))
         assert await thread.answered(outcome="failed") == "No such task."
+
+
+class RefusesOnce(Listener):
+    """One that does not take the first result."""
+
+    async def tool_result(self, result: ToolResult, reply: Reply) -> None:
+        if not self.results:
+            self.results.append(result)
+            raise AgentFailed("Come again.")
+        await super().tool_result(result, reply)
+
+
+async def test_a_result_that_the_agent_did_not_take_can_be_given_again(world: World) -> None:
+    agent = RefusesOnce(calls_a_tool)
+    async with world.connector(agent):
+        thread = await world.thread()
+        run_id = await the_call(thread)
+        await thread.append(result(run_id))
+        assert await thread.answered(outcome="failed") == "Come again."
+        await thread.append(result(run_id))
+        assert await thread.answered() == "Result: 20"
+    assert len(agent.results) == 2
+
+
+@pytest.mark.parametrize("max_replay", [0, 50], ids=["out of sight", "in the window"])
+async def test_a_result_that_the_agent_did_not_take_can_be_given_again_after_a_restart(
+    world: World, tmp_path: Path, max_replay: int
+) -> None:
+    agent, thread = RefusesOnce(calls_a_tool), await world.thread()
+    await thread.append(start("open"))  # which holds the checkpoint down
+    run_id: object = None
+    for outcome, words in (("failed", "Come again."), ("success", "Result: 20"), ("failed", HAS_A_RESULT)):
+        async with (
+            await AmphibianStore.open(str(tmp_path / "store")) as store,
+            world.connector(agent, store=store, policy=BacklogPolicy(max_replay=max_replay)) as connector,
+        ):
+            await connector.attended(thread.thread_id)
+            run_id = run_id or await the_call(thread)
+            await thread.append(result(run_id))
+            assert await thread.answered(outcome=outcome) == words
+
+
+async def test_a_second_result_is_not_passed_over_in_silence(world: World) -> None:
+    async with world.connector(Listener(calls_a_tool)):
+        thread = await world.thread()
+        run_id = await the_call(thread)
+        await thread.append(result(run_id))
+        await thread.answered()
+        await thread.append(start("hers"))
+        for _ in range(2):
+            await thread.append(result("hers"))  # is nothing to this bot
+        await thread.append(result(run_id))
+        assert await thread.answered(outcome="failed") == HAS_A_RESULT
+        assert [begin["kind"] for begin in await thread.runs_of_bot()] == ["agent_work", "agent_work", "system_work"]
 
 
 async def test_a_reply_can_wait_for_consent(world: World) -> None:

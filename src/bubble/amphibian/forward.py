@@ -39,7 +39,9 @@ TellDirectly = Callable[[str, str], Awaitable[object]]
 _NOBODY_ANSWERED: Final = frozenset[AbortReason]({"revoked", "lost"})
 _UNWINDING_SECONDS: Final = 0.5
 _HASTE_SECONDS: Final = 2.0
-_STOPPED: Final = "The connector was stopped before this reply was complete. It begins anew when the connector is back."
+_STOPPED: Final = (
+    "The connector was stopped before this reply was complete. It is taken up again when the connector is back."
+)
 _UNEXPECTED: Final = "The agent failed unexpectedly; the connector's log says why."
 _GAVE_UP: Final = "The agent gave up."
 
@@ -59,6 +61,7 @@ class Forward:
     """`await carry_out()` in a task; `abort` it from anywhere.
 
     `has_fled` says that the agent left with a failure because of what `aborted` says, perhaps without having been told to.
+    `outcome` is how it ended, None where nothing but what the run said itself decides.
     """
 
     def __init__(self, reply: Reply, call: Callable[[Reply], Awaitable[None]], *, tell_directly: TellDirectly) -> None:
@@ -66,6 +69,7 @@ class Forward:
         self.aborted: AbortReason | None = None
         self.agent_task: asyncio.Task[None] | None = None
         self.has_fled = False
+        self.outcome: Outcome | None = None
         self._call = call
         self._tell_directly = tell_directly
         self._abort = asyncio.Event()
@@ -139,6 +143,7 @@ class Forward:
 
     async def _end(self, failure: BaseException | None) -> bool:
         ending = self._ending_after(failure)
+        self.outcome = ending.outcome
         if not self.reply.has_started:
             if ending.error is None or self.aborted is not None:
                 return ending.settled

@@ -100,6 +100,7 @@ class Forwards:
             self._tell_of_end(forward)
 
     def _tell_of_end(self, forward: Forward) -> None:
+        forward.reply.comes_again = forward.aborted in (None, "stopped")  # None: the server is out of reach
         if isinstance(self._agent, Cancellable) and forward not in self._told:
             self._told.add(forward)
             self._start_to_tell(self._agent.cancel)

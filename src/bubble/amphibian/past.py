@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from bubble.amphibian.backlog import BacklogPolicy, BacklogReader, ReplayWindow
 from bubble.amphibian.known import known_event
-from bubble.amphibian.pending import tool_called_in
+from bubble.amphibian.pending import Call, ResultsInTheLog, tool_called_in
 from bubble.client import BubbleConnection
 from bubble.protocol.errors import Conflict
 from bubble.protocol.events import (
@@ -129,7 +129,7 @@ async def _backwards(bubble: BubbleConnection, thread_id: str, seqs: range) -> A
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PastCall:
-    """A call in an own run of the log: the tool's name (empty where it has none), and whether somebody gave it a result."""
+    """A call in an own run of the log: the tool's name (empty where it has none), and whether it was given a result that was taken."""
 
     name: str
     has_result: bool
@@ -142,8 +142,27 @@ async def find_call(
     async for run in bubble.list_runs(thread_id, principal_id=own_id, limit=1_000):
         if run.run_id == run_id:
             seqs = range(run.started_seq, min(run.last_seq + 1, before))
-            return await _call_within(bubble, thread_id, run_id, tool_call_id, seqs)
+            call = await _call_within(bubble, thread_id, run_id, tool_call_id, seqs)
+            if call is not None and call.has_result:
+                seqs = range(run.started_seq, before)
+                was_taken = await _was_taken(bubble, thread_id, (run_id, tool_call_id), seqs, own_id=own_id)
+                call = replace(call, has_result=was_taken)
+            return call
     return None
+
+
+async def _was_taken(bubble: BubbleConnection, thread_id: str, call: Call, seqs: range, *, own_id: str) -> bool:
+    """Whether the agent took what the call was given last."""
+    results = ResultsInTheLog()
+    async for stored in bubble.iter_events(thread_id, from_seq=seqs.start, to_seq=seqs.stop - 1, unknown="keep"):
+        event = known_event(stored)
+        if isinstance(event, ToolCallResult):
+            results.take_result(event)
+        elif isinstance(event, RunStarted) and event.principal_id == own_id:
+            results.start(event)
+        elif isinstance(event, RunFinished):
+            results.finish(event)
+    return results.has(call)
 
 
 async def _call_within(

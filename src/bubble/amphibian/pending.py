@@ -7,10 +7,10 @@ question. Own runs are only noted: what they are, which tools they called and wh
 
 from __future__ import annotations
 
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, TypeAlias
 
 import msgspec
 from msgspec import UNSET
@@ -18,7 +18,7 @@ from msgspec import UNSET
 from bubble.protocol.events import MessagePart, RunFinished, RunKind, RunStarted, SequencedEvent, ToolCallResult
 from bubble.protocol.jsontext import mask_lone_surrogates
 
-__all__ = ["OwnRuns", "PendingRun", "PendingRuns", "in_order", "tool_called_in"]
+__all__ = ["Call", "OwnRuns", "PendingRun", "PendingRuns", "ResultsInTheLog", "in_order", "tool_called_in"]
 
 # Own calls whose results may still come; those of older runs are looked up in the log.
 _MOST_CALLS: Final = 1_000
@@ -154,6 +154,48 @@ def tool_called_in(event: MessagePart) -> tuple[str, str | None] | None:
     return chunk.tool_call_id, chunk.tool_name
 
 
+Call: TypeAlias = tuple[str, str]
+"""The run's id and the call's."""
+
+
+class ResultsInTheLog:
+    """Which results were given, as far as a log tells: each that is forwarded begins a run of the bot's, in the same order.
+
+    Such a run is `agent_work` and answers no question, so it has no `snapshotSeq`. If it failed, the agent did not take the result.
+    """
+
+    def __init__(self) -> None:
+        self._own: set[str] = set()
+        self._given: set[Call] = set()
+        self._awaiting: deque[Call] = deque()
+        self._in_runs: dict[str, Call] = {}
+
+    def has(self, call: Call) -> bool:
+        """Whether a call was given a result, and the agent took it or may do so."""
+        return call in self._given
+
+    def take_result(self, event: ToolCallResult) -> None:
+        """A call was given a result."""
+        call = (event.run_id, event.tool_call_id)
+        if event.run_id in self._own and call not in self._given:
+            self._given.add(call)
+            self._awaiting.append(call)
+
+    def start(self, event: RunStarted) -> None:
+        """An own run began."""
+        self._own.add(event.run_id)
+        if self._awaiting and event.kind == "agent_work" and event.snapshot_seq is UNSET:
+            self._in_runs[event.run_id] = self._awaiting.popleft()
+
+    def finish(self, event: RunFinished) -> Call | None:
+        """An own run ended; the call whose result was not taken in it, if that is what it tells."""
+        call = self._in_runs.pop(event.run_id, None)
+        if call is None or event.outcome not in ("failed", "lost"):
+            return None
+        self._given.discard(call)
+        return call
+
+
 @dataclass(slots=True)
 class _OwnCall:
     name: str | None = None
@@ -183,7 +225,7 @@ class OwnRuns:
                 self._calls.popitem(last=False)
 
     def take_result(self, event: ToolCallResult) -> bool:
-        """Somebody gave a call its result. False if it has one: the first one counts."""
+        """Somebody gave a call its result. False if it has one: the first one counts, unless the agent did not take it."""
         key = (event.run_id, event.tool_call_id)
         if (call := self._calls.get(key)) is not None:
             is_first, call.has_result = not call.has_result, True
@@ -193,6 +235,12 @@ class OwnRuns:
         if len(self._other_results) > _MOST_CALLS:
             self._other_results.popitem(last=False)
         return is_first
+
+    def give_back(self, call: Call) -> None:
+        """The agent did not take a call's result: the next one counts."""
+        if call in self._calls:
+            self._calls[call].has_result = False
+        self._other_results.pop(call, None)
 
     def is_open(self, run_id: str) -> bool:
         """Whether it is an own run that goes on."""

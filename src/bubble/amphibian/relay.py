@@ -8,7 +8,7 @@ after the other, and nothing in it waits for the agent either.
                             ├─ of somebody's run: waits with the others of its run
                             ├─ the end of such a run: drain, by the work queue
                             ├─ run_interrupt_requested for a run in hand: abort
-                            └─ the first tool_call_result for an own call: a forward of its own, now
+                            └─ tool_call_result for an own call: a forward of its own, now; if the call has one that was taken: a notice
 
 A **drain** takes every run of others that is over, as one question, and begins a forward; while one is under way it does nothing, and the
 forward's end drains again. So however many speak at once, one question is being answered and one gathers.
@@ -36,7 +36,7 @@ from bubble.amphibian.forward import AbortReason, Forward
 from bubble.amphibian.forwards import Forwards
 from bubble.amphibian.known import known_event
 from bubble.amphibian.past import PastCall
-from bubble.amphibian.pending import OwnRuns, PendingRun, PendingRuns, in_order
+from bubble.amphibian.pending import Call, OwnRuns, PendingRun, PendingRuns, ResultsInTheLog, in_order
 from bubble.amphibian.reply import Reply
 from bubble.amphibian.sessions import Session
 from bubble.amphibian.settlement import SettlementTracker
@@ -61,6 +61,7 @@ from bubble.protocol.jsontext import load_json
 __all__ = ["RelayStatistics", "ThreadPort", "ThreadRelay"]
 
 _RESULTS_AT_ONCE: Final = 16
+_HAS_A_RESULT: Final = "This result is not passed on: its call has been given one already."
 
 _logger = logging.getLogger("bubble.amphibian")
 
@@ -120,6 +121,8 @@ class ThreadRelay:
         self._assembler = assembler
         self._pending = PendingRuns()
         self._own = OwnRuns()
+        self._log = ResultsInTheLog()  # of the backlog alone; what is given from now on tells more exactly
+        self._giving: dict[Call, asyncio.Task[None]] = {}
         self._turns = BotTurns(max_bot_turns)
         self._forwards = Forwards(agent, session, on_failure=self._fail)
         self._active: Forward | None = None
@@ -161,6 +164,7 @@ class ThreadRelay:
             self._routes[type(event)](stored, event)
         elif isinstance(event, ToolCallResult):  # given before a restart, and still the first
             self._own.take_result(event)
+            self._log.take_result(event)
 
     def release(self) -> None:
         """The backlog has been handled: from now on there are drains. Before, each run of it would have been a question of its own."""
@@ -170,6 +174,8 @@ class ThreadRelay:
     def _note_own(self, event: BubbleEvent) -> None:
         if isinstance(event, RunStarted):
             self._own.start(event)
+            if self._is_held:
+                self._log.start(event)
         elif isinstance(event, MessagePart):
             self._own.add(event)
         elif isinstance(event, RunFinished):
@@ -178,6 +184,8 @@ class ThreadRelay:
             self._own.take_result(event)
 
     def _note_own_end(self, event: RunFinished) -> None:
+        if (call := self._log.finish(event)) is not None and call not in self._giving:
+            self._own.give_back(call)
         snapshot_seq = self._own.finish(event)
         if snapshot_seq is not None:  # what was answered before a restart, if the checkpoint did not get to say so
             self._settle(self._pending.take_answered(snapshot_seq))
@@ -211,16 +219,21 @@ class ThreadRelay:
 
     def _take_result(self, stored: SequencedEvent, event: ToolCallResult) -> None:
         self._forwards.hear(event.run_id, stored)
-        if not self._own.take_result(event):
-            self._drop_result(stored)
-        elif isinstance(self._agent, TakesToolResults):
-            self._forwards.spawn(self._forward_result(self._agent, stored, event))
-        else:
+        is_first = self._own.take_result(event)
+        if self._is_held:
+            self._log.take_result(event)
+        if not isinstance(self._agent, TakesToolResults):
             self._skip(stored)
+            return
+        call = (event.run_id, event.tool_call_id)
+        before = None if is_first else self._giving.get(call)
+        work = self._forward_result(self._agent, stored, event, is_first=is_first, before=before)
+        self._giving[call] = task = self._forwards.spawn(work)
+        task.add_done_callback(partial(self._note_given, call))
 
-    def _drop_result(self, stored: SequencedEvent) -> None:
-        _logger.info("The result %d on thread %s is dropped: its call has one.", stored.seq, self._thread_id)
-        self._skip(stored)
+    def _note_given(self, call: Call, task: asyncio.Task[None]) -> None:
+        if self._giving.get(call) is task:
+            del self._giving[call]
 
     # --- the second loop --------------------------------------------------------------------------------------------------------
 
@@ -298,20 +311,50 @@ class ThreadRelay:
             self._active = None
         self._enqueue(self._drain)
 
-    async def _forward_result(self, agent: TakesToolResults, stored: SequencedEvent, event: ToolCallResult) -> None:
-        async with self._results:
-            call = await self._call_of(stored, event)
-            if call is not None and call.has_result:
-                self._drop_result(stored)
+    async def _forward_result(
+        self,
+        agent: TakesToolResults,
+        stored: SequencedEvent,
+        event: ToolCallResult,
+        *,
+        is_first: bool,
+        before: asyncio.Task[None] | None,
+    ) -> None:
+        """Gives a call its result, unless it has one. Whether it has is known once the one `before` was taken or not."""
+        if before is not None:
+            await asyncio.wait({before})
+            if self._forwards.is_closed:
                 return
-            if call is not None:
-                result = _result_of(self._thread_id, stored, event, call.name)
-                forward = Forward(
-                    self._reply(), partial(self._give_result, agent, result), tell_directly=self._port.tell_directly
-                )
-                self._counts["results"] += 1
-                if not await self._forwards.carry_out(forward, starts=False):
-                    return
+            is_first = self._own.take_result(event)
+        async with self._results:
+            await (self._pass_on(agent, stored, event) if is_first else self._refuse_result(stored, event))
+
+    async def _pass_on(self, agent: TakesToolResults, stored: SequencedEvent, event: ToolCallResult) -> None:
+        call = await self._call_of(stored, event)
+        if call is not None and call.has_result:
+            await self._drop_result(stored)
+            return
+        if call is not None:
+            result = _result_of(self._thread_id, stored, event, call.name)
+            give = partial(self._give_result, agent, result)
+            forward = Forward(self._reply(), give, tell_directly=self._port.tell_directly)
+            self._counts["results"] += 1
+            if not await self._forwards.carry_out(forward, starts=False):
+                return
+            if forward.outcome == "failed":
+                self._own.give_back((event.run_id, event.tool_call_id))
+        self._skip(stored, soon=True)
+
+    async def _refuse_result(self, stored: SequencedEvent, event: ToolCallResult) -> None:
+        if await self._call_of(stored, event) is None:  # nobody's, or somebody else's
+            self._skip(stored)
+        else:
+            await self._drop_result(stored)
+
+    async def _drop_result(self, stored: SequencedEvent) -> None:
+        _logger.info("The result %d on thread %s is dropped: its call has one.", stored.seq, self._thread_id)
+        async with self._port.open_run(kind="system_work") as run:
+            await run.error(_HAS_A_RESULT)
         self._skip(stored, soon=True)
 
     async def _give_result(self, agent: TakesToolResults, result: ToolResult, reply: Reply) -> None:

@@ -16,12 +16,14 @@ class Reply:
     """What an agent answers through. The runtime starts its run where it must and finishes it in any case.
 
     `session` is the thread's. What is said goes through `run`: text, reasoning, tool calls, files, parts (`bubble.client.Run`).
+    `comes_again` tells, once the call is cut off, that it will be made again, after the next start.
     """
 
     def __init__(self, *, thread_id: str, session: Session, open_run: Callable[[], Run]) -> None:
         self.thread_id = thread_id
         self.session = session
         self.outcome: Outcome | None = None
+        self.comes_again = False
         self._open_run = open_run
         self._run: Run | None = None
         self._stack = AsyncExitStack()

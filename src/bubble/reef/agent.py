@@ -3,11 +3,14 @@
 *Theory of operation.* A conversation is one message and the stream that answers it. It has a translator, a reply to say things in, and,
 once the agent has named it, a task. Three things outlive it: the thread is the `contextId` of all of them; a task that waits for somebody
 is kept in the thread's session, so that the next message continues it; and a task whose conversation was cut off is cancelled at the agent.
+Only a task that has got a result is not cancelled by a stop: nobody could give the result again to a task of its own.
 
-So that the last of these holds after `kill -9`, too, a task is in the session from the moment when it is first heard of, as one at work; a
-task that is continued, from before the message is sent. What finds such a pointer while nothing is under way (`resume` at the latest) asks
-the agent about the task: one that waits is continued by the next message, any other is cancelled and forgotten, and the question is asked
-anew. A task belongs to one thread as long as that thread works on it or keeps it; an agent that names it on another one is not heard there.
+So that this holds after `kill -9`, too, a task is in the session from the moment when it is first heard of, as one at work, and on what; a
+task that is continued, from before the message is sent. What finds such a pointer while nothing is under way asks the agent about the task.
+Where a question was cut off, a task that waits or has ended is shown, and that is the answer; any other is cancelled (by `resume` at the
+latest) and forgotten, and the question is asked anew. Where a result was cut off, it is sent again to a task that waits, and of any other
+is heard, or told, what becomes of it. A task belongs to one thread as long as that thread works on it or keeps it; an agent that names it
+on another one is not heard there.
 
 A stream that ends too early is taken up again once, by its task. What cannot be had that way is told to the people: failures are raised as
 `AgentFailure`, and the runtime ends the run with them.
@@ -17,22 +20,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 
 from bubble.amphibian import Reply, Session, ToolResult, Turn
 from bubble.protocol.errors import BubbleError, PayloadTooLarge
 from bubble.reef.client import A2AClient
 from bubble.reef.conversations import Conversation, Conversations
 from bubble.reef.discretion import quoted
-from bubble.reef.events import WAITING, AgentEvent, Part, TextPart
+from bubble.reef.events import WAITING, AgentEvent
 from bubble.reef.failures import AgentFailure, Broken, Misdirected, Refused, Silent
-from bubble.reef.files import file_part
 from bubble.reef.messages import OutgoingMessage, function_response
 from bubble.reef.pointers import TaskPointer
-from bubble.reef.sayings import Event, Failure, Saying, say
+from bubble.reef.sayings import EndBlock, Event, Failure, Saying, say
 from bubble.reef.translator import Translator
+from bubble.reef.turns import later_than, parts_of
 
 __all__ = ["ReefAgent"]
 
@@ -40,6 +44,17 @@ _logger = logging.getLogger("bubble.reef")
 
 _LEAVING_SECONDS = 0.3
 _ASKING_SECONDS = 1.5
+_ASK_AGAIN = "If its work is wanted, ask again."
+_IS_OVER = (
+    f"The result was not given to the agent: the task that called for it is over, or unknown by now. {_ASK_AGAIN}"
+)
+_ENDED_UNHEARD = (
+    f"The task that got this result has ended meanwhile, and does not tell any more with what. {_ASK_AGAIN}"
+)
+_GOES_ON_UNHEARD = (
+    "The agent has got the result and works on, but what it says cannot be heard any more. Ask it what came of it."
+)
+_WAITS = "The agent waits for an answer."
 _GAP = "The connection to the agent was lost and taken up again. A piece of what it said may be missing."
 
 
@@ -58,38 +73,50 @@ class ReefAgent:
 
     async def respond(self, turn: Turn, reply: Reply) -> None:
         """Sends the people's words; a task that waits gets them as its answer."""
-        parts = _parts(turn)
+        left = await self._take_up_question(turn, reply)
+        parts = parts_of(left)
         if not parts:
-            if turn.files:
+            if left.files:
                 await reply.fail("None of these files can be sent to the agent.")
             return
         pointer = await self._pointer_to_continue(turn.thread_id, reply.session)
+        working = pointer.at_work_on_question(turn.through_seq)
         message = OutgoingMessage(parts=parts, context_id=turn.thread_id, task_id=pointer.task_id)
         try:
-            await self._converse(message, reply, pointer)
+            await self._converse(partial(self._hear_out, message), reply, pointer, working)
         except (Refused, Broken) as failure:
             if pointer.task_id is None or not await self._may_be_over(pointer.task_id, failure):
                 raise
             # The agent was restarted, or finished the task behind our back. The words still want an answer.
             _logger.info("Task %s is not continued: %s", quoted(pointer.task_id), failure.message)
-            await self._ask_anew(replace(message, task_id=None), reply, pointer)
+            await self._ask_anew(replace(message, task_id=None), reply, pointer, turn)
 
     async def tool_result(self, result: ToolResult, reply: Reply) -> None:
         """Sends somebody's result as the answer to the agent's function call, to the task that made it. Without one it is dropped."""
-        pointer = await self._pointer_to_continue(result.thread_id, reply.session)
-        if pointer.task_id is None:
-            _logger.warning("The result of %s is dropped: its thread has no task that waits.", result.tool_call_id)
-            return
-        answer = function_response(call_id=result.tool_call_id, name=result.tool_name, output=result.output)
-        message = OutgoingMessage(parts=(answer,), context_id=result.thread_id, task_id=pointer.task_id)
         await reply.start()
-        await self._converse(message, reply, pointer)
+        thread_id, call_id = result.thread_id, result.tool_call_id
+        pointer = await self._pointer_for(thread_id, reply.session)
+        if pointer.task_id is None:
+            _logger.warning("The result of %s is dropped: its thread has no task that waits.", quoted(call_id))
+            raise AgentFailure(_IS_OVER)
+        is_cut_off = pointer.is_at_work and self._conversations.about(thread_id, pointer.task_id) is None
+        if is_cut_off and not await self._is_still_wanted(call_id, pointer, pointer.task_id, reply):
+            return
+        answer = function_response(call_id=call_id, name=result.tool_name, output=result.output)
+        message = OutgoingMessage(parts=(answer,), context_id=thread_id, task_id=pointer.task_id)
+        try:
+            await self._converse(partial(self._hear_out, message), reply, pointer, pointer.at_work_on_result(call_id))
+        except (Refused, Broken) as failure:
+            if (why := await self._why_it_is_over(pointer.task_id, failure)) is None:
+                raise
+            await self._forget(reply.session, pointer.task_id)
+            raise AgentFailure(f"{why} {_ASK_AGAIN}") from failure
 
     async def cancel(self, thread_id: str, session: Session) -> None:
-        """Cancels, at the agent, the tasks of those conversations on the thread that were cut off."""
+        """Cancels, at the agent, the tasks of those conversations on the thread that were cut off and are not gone on with."""
         cut_off = self._conversations.take_cut_off(thread_id)
         pointer = TaskPointer.of(session)
-        task_id = pointer.task_id if pointer.is_at_work else None
+        task_id = pointer.task_id if pointer.is_at_work and not pointer.is_at_work_on_results else None
         if task_id is not None and self._conversations.about(thread_id, task_id) is None:
             cut_off.add(task_id)
         for task_id in cut_off:
@@ -97,18 +124,101 @@ class ReefAgent:
         await asyncio.gather(*(self._client.cancel_task(task_id) for task_id in cut_off))
 
     async def resume(self, thread_id: str, session: Session) -> None:
-        """Takes up the task that the session holds, and ends one whose turn was cut off by the end of the process."""
-        await self._pointer_to_continue(thread_id, session)
+        """Takes up the task that the session holds, and ends one that still works on a question: that is asked anew."""
+        pointer = await self._pointer_for(thread_id, session)
+        if pointer.task_id is not None and pointer.is_at_work and not pointer.is_at_work_on_results:
+            event = await self._task_as_it_is(pointer.task_id)
+            if event is None or not (event.ends_the_task or event.state in WAITING):
+                await self._end_cut_off(pointer.task_id, session)
+
+    # --- what was cut off -------------------------------------------------------------------------------------------------------
+
+    async def _take_up_question(self, turn: Turn, reply: Reply) -> Turn:
+        """Shows what became of a question of the turn that the agent had got when it was cut off; what is left to send.
+
+        The turn as it is where there is no such question, or nothing to show: then it is asked anew.
+        """
+        pointer = await self._pointer_for(turn.thread_id, reply.session)
+        if pointer.task_id is None or not pointer.is_at_work or pointer.question is None:
+            return turn
+        later = await later_than(pointer.question, turn)
+        if len(later.events) == len(turn.events):
+            return turn
+        event = await self._task_as_it_is(pointer.task_id)
+        if event is not None and await self._show(event, pointer, reply):
+            return later
+        if event is not None and event.ends_the_task:
+            await self._forget(reply.session, pointer.task_id)
+        return turn
+
+    async def _is_still_wanted(self, call_id: str, pointer: TaskPointer, task_id: str, reply: Reply) -> bool:
+        """Whether a result is to be sent to a task that was left at work. Where it was sent before, what became of it is shown instead.
+
+        A task that waits may wait for this very result, so it gets it, perhaps for the second time.
+        """
+        try:
+            event = await self._task_in_time(task_id)
+        except Refused as refused:
+            if refused.about != "task":
+                raise
+            event = None
+        if event is None or (event.ends_the_task and call_id not in pointer.calls):
+            await self._forget(reply.session, task_id)
+            raise AgentFailure(_IS_OVER)
+        if call_id not in pointer.calls or event.state in WAITING:
+            return True
+        if not event.ends_the_task:
+            _logger.info("The stream of task %s is taken up again.", quoted(task_id))
+            await self._converse(self._rejoin, reply, pointer, pointer)
+        elif not await self._show(event, pointer, reply):
+            await self._forget(reply.session, task_id)
+            raise AgentFailure(_ENDED_UNHEARD)
+        return False
+
+    async def _show(self, event: AgentEvent, pointer: TaskPointer, reply: Reply) -> bool:
+        """Says how a task is that waits, or has ended. False where it does not, or says nothing, or was cancelled."""
+        if event.state not in WAITING and (not event.ends_the_task or event.state == "canceled"):
+            return False
+        translator = Translator(known_artifacts=pointer.artifacts)
+        with self._conversations.hold(reply, translator, pointer) as conversation:
+            self._claim(event, conversation)
+            sayings = [each for each in translator.translate(event) if not isinstance(each, EndBlock)]
+            if not sayings and not translator.is_waiting:
+                return False
+            waits = Event(name="waiting", data={"message": _WAITS})
+            await self._say([*(sayings or [waits]), *translator.finalize()], reply)
+            await self._conclude(translator, reply)
+        return True
+
+    async def _rejoin(self, conversation: Conversation) -> None:
+        """Hears the rest of a task to which the conversation's message was sent before."""
+        translator = conversation.translator
+        if translator.task_id is None:
+            raise ValueError("A task that is taken up again is known.")
+        try:
+            await self._hear(self._client.rejoin(translator.task_id), conversation, after_gap=True)
+        except AgentFailure as failure:
+            _logger.info("Task %s cannot be taken up again: %s", quoted(translator.task_id), failure.message)
+            await self._ask_what_became_of(translator.task_id, conversation)
+        translator.hear_the_end()
+        if not translator.is_complete:
+            raise Broken(_GOES_ON_UNHEARD)
 
     # --- one conversation -------------------------------------------------------------------------------------------------------
 
-    async def _converse(self, message: OutgoingMessage, reply: Reply, pointer: TaskPointer) -> None:
-        translator = Translator(continues=message.task_id, known_artifacts=pointer.artifacts)
-        with self._conversations.hold(reply, translator) as conversation:
+    async def _converse(
+        self,
+        hear: Callable[[Conversation], Awaitable[None]],
+        reply: Reply,
+        pointer: TaskPointer,
+        working: TaskPointer,
+    ) -> None:
+        translator = Translator(continues=pointer.task_id, known_artifacts=pointer.artifacts)
+        with self._conversations.hold(reply, translator, working) as conversation:
             try:
-                if message.task_id is not None:
-                    await pointer.at_work().keep_in(reply.session)
-                await self._hear_out(message, conversation)
+                if pointer.task_id is not None:
+                    await working.keep_in(reply.session)
+                await hear(conversation)
             except asyncio.CancelledError:
                 await self._leave(conversation)
                 raise
@@ -181,10 +291,13 @@ class ReefAgent:
             self._claim(event, conversation)
             await self._say(conversation.translator.translate(event), conversation.reply)
 
-    async def _ask_anew(self, message: OutgoingMessage, reply: Reply, pointer: TaskPointer) -> None:
+    async def _ask_anew(self, message: OutgoingMessage, reply: Reply, pointer: TaskPointer, turn: Turn) -> None:
         await self._forget(reply.session, pointer.task_id)
+        nothing = TaskPointer()
         try:
-            await self._converse(message, reply, TaskPointer())
+            await self._converse(
+                partial(self._hear_out, message), reply, nothing, nothing.at_work_on_question(turn.through_seq)
+            )
         except Refused as refused:
             if refused.about == "message" and not refused.begun:  # so it was not because of the task
                 await pointer.waiting().keep_in(reply.session)
@@ -224,6 +337,8 @@ class ReefAgent:
         reply, continued = conversation.reply, pointer.task_id
         if isinstance(failure, Silent) or failure.begun or conversation.hearing:
             await self._forget(reply.session, conversation.task_id)
+        elif continued != TaskPointer.of(reply.session).task_id:  # another conversation has brought it to its end
+            return
         elif continued and self._conversations.about(reply.thread_id, continued, beside=conversation) is None:
             await pointer.waiting().keep_in(reply.session)
 
@@ -237,38 +352,64 @@ class ReefAgent:
     # --- tasks ------------------------------------------------------------------------------------------------------------------
 
     async def _pointer_to_continue(self, thread_id: str, session: Session) -> TaskPointer:
-        """The task that takes the thread's next message: one at work may, as well as one that waits."""
-        if (latest := self._conversations.latest(thread_id)) is not None:
-            return TaskPointer(task_id=latest.task_id, artifacts=latest.translator.artifacts)
-        pointer = TaskPointer.of(session)
-        if pointer.task_id is None:
+        """The task that takes the people's next words: one at work may, as well as one that waits, unless it was left behind."""
+        pointer = await self._pointer_for(thread_id, session)
+        if pointer.task_id is None or not pointer.is_at_work:
             return pointer
-        if not self._conversations.claim(thread_id, pointer.task_id):
+        if self._conversations.about(thread_id, pointer.task_id) is not None:
+            return pointer
+        event = await self._task_as_it_is(pointer.task_id)
+        if event is not None and event.state in WAITING:
+            await pointer.waiting().keep_in(session)
+        elif event is not None and event.ends_the_task:
+            await self._forget(session, pointer.task_id)
+        else:
+            await self._end_cut_off(pointer.task_id, session)
+        return TaskPointer.of(session)
+
+    async def _pointer_for(self, thread_id: str, session: Session) -> TaskPointer:
+        """The task of the thread: that of its latest conversation, or the one that the session holds, if it is the thread's."""
+        pointer = TaskPointer.of(session)
+        if (latest := self._conversations.latest(thread_id)) is not None:
+            known = pointer if pointer.task_id == latest.task_id else latest.working
+            return replace(known, task_id=latest.task_id, artifacts=latest.translator.artifacts)
+        if pointer.task_id is not None and not self._conversations.claim(thread_id, pointer.task_id):
             _logger.warning(
                 "Task %s is not continued on thread %s: it is another thread's.", quoted(pointer.task_id), thread_id
             )
             await TaskPointer().keep_in(session)
-        elif pointer.is_at_work:
-            await self._end_cut_off(pointer, pointer.task_id, session)
         return TaskPointer.of(session)
 
-    async def _end_cut_off(self, pointer: TaskPointer, task_id: str, session: Session) -> None:
-        """Ends a task whose turn was cut off, unless it waits by now."""
-        event = await self._task_as_it_is(task_id)
-        if event is not None and event.state in WAITING:
-            await pointer.waiting().keep_in(session)
-            return
-        if event is None or not event.ends_the_task:
-            _logger.info("Task %s is cancelled: its turn was cut off.", quoted(task_id))
-            await self._client.cancel_task(task_id)
+    async def _end_cut_off(self, task_id: str, session: Session) -> None:
+        _logger.info("Task %s is cancelled: its turn was cut off.", quoted(task_id))
+        await self._client.cancel_task(task_id)
         await self._forget(session, task_id)
 
     async def _task_as_it_is(self, task_id: str) -> AgentEvent | None:
+        with suppress(AgentFailure):
+            return await self._task_in_time(task_id)
+        return None
+
+    async def _task_in_time(self, task_id: str) -> AgentEvent | None:
         try:
             async with asyncio.timeout(_ASKING_SECONDS):
                 return await self._client.get_task(task_id)
-        except (AgentFailure, TimeoutError):
+        except TimeoutError:
+            raise Silent("The agent does not say what has become of its task.") from None
+
+    async def _why_it_is_over(self, task_id: str, failure: Refused | Broken) -> str | None:
+        """What the agent says of a task that does not take a message because it is over; None where it is not, or nobody can tell."""
+        if failure.begun:
             return None
+        if isinstance(failure, Refused) and failure.about != "message":
+            return failure.message if failure.about == "task" else None
+        try:
+            event = await self._client.get_task(task_id)
+        except Refused as refused:
+            return refused.message if refused.about == "task" else None
+        except AgentFailure:
+            return None
+        return "The agent's task is over." if event is not None and event.ends_the_task else None
 
     def _claim(self, event: AgentEvent, conversation: Conversation) -> None:
         """Makes the event's task the thread's own. Raises `Misdirected` where it is another one's."""
@@ -288,29 +429,9 @@ class ReefAgent:
         kept = TaskPointer.of(session)
         if translator.task_id is None or translator.is_complete or kept.task_id == translator.task_id:
             return
-        await TaskPointer(task_id=translator.task_id, is_at_work=True).keep_in(session)
+        await replace(conversation.working, task_id=translator.task_id, artifacts=()).keep_in(session)
 
     async def _forget(self, session: Session, task_id: str | None) -> None:
         if task_id is not None and TaskPointer.of(session).task_id == task_id:
             await TaskPointer().keep_in(session)
             self._conversations.release(session.thread_id, task_id)
-
-
-def _parts(turn: Turn) -> tuple[Part, ...]:
-    words = (TextPart(text=turn.text),) if turn.text else ()
-    return (*words, *_files(turn))
-
-
-def _files(turn: Turn) -> Iterator[Part]:
-    for file in turn.files:
-        try:
-            part = file_part(url=file.url, media_type=file.media_type, filename=file.filename)
-        except ValueError as error:
-            _logger.warning("A file on thread %s is not sent to the agent: %s.", turn.thread_id, error)
-            continue
-        if part is None:
-            _logger.warning(
-                "A file on thread %s is not sent to the agent: nobody else can fetch its URL.", turn.thread_id
-            )
-        else:
-            yield part

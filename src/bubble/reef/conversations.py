@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from bubble.amphibian import Reply
+from bubble.protocol.errors import BubbleError
+from bubble.reef.failures import AgentFailure
 from bubble.reef.hearing import Hearing
 from bubble.reef.pointers import TaskOwners, TaskPointer
 from bubble.reef.translator import Translator
@@ -18,10 +20,14 @@ __all__ = ["Conversation", "Conversations"]
 
 @dataclass(eq=False, slots=True)
 class Conversation:
-    """One message and what answers it. `tasks` are those that the answer named, of which the translator knows the latest."""
+    """One message and what answers it. `tasks` are those that the answer named, of which the translator knows the latest.
+
+    `working` is what the session says of the task meanwhile, whichever it turns out to be.
+    """
 
     reply: Reply
     translator: Translator
+    working: TaskPointer
     caller: asyncio.Task[object] | None
     hearing: Hearing = field(default_factory=Hearing)
     tasks: set[str] = field(default_factory=set)
@@ -31,6 +37,13 @@ class Conversation:
     def task_id(self) -> str | None:
         """The task that it is about."""
         return self.translator.task_id
+
+    @property
+    def cut_off(self) -> set[str]:
+        """The tasks that nobody waits for once it is cut off: none where it is for a result, which is then given again."""
+        if self.reply.comes_again and self.working.is_at_work_on_results:
+            return set()
+        return self.tasks | ({self.task_id} if self.task_id is not None else set())
 
     @property
     def is_leaving(self) -> bool:
@@ -43,21 +56,25 @@ class Conversations:
 
     def __init__(self) -> None:
         self._under_way: defaultdict[str, list[Conversation]] = defaultdict(list)
-        self._abandoned: defaultdict[str, set[str]] = defaultdict(set)
+        self._abandoned: defaultdict[str, list[Conversation]] = defaultdict(list)
         self._owners = TaskOwners()
 
     @contextmanager
-    def hold(self, reply: Reply, translator: Translator) -> Iterator[Conversation]:
-        """A conversation of the caller's, for as long as the block lasts. Its task is cut off if the block is cancelled."""
+    def hold(self, reply: Reply, translator: Translator, working: TaskPointer) -> Iterator[Conversation]:
+        """A conversation of the caller's, for as long as the block lasts. Its tasks are cut off if the block is cancelled, or fails with
+        what is not the agent's.
+        """
         thread_id = reply.thread_id
-        conversation = Conversation(reply, translator, asyncio.current_task())
+        conversation = Conversation(reply, translator, working, asyncio.current_task())
         among = self._under_way[thread_id]
         among.append(conversation)
         try:
             yield conversation
-        except asyncio.CancelledError:
-            if not conversation.is_cancelled and translator.task_id is not None:
-                self._abandoned[thread_id].add(translator.task_id)
+        except AgentFailure:
+            raise
+        except (asyncio.CancelledError, BubbleError):
+            if not conversation.is_cancelled:
+                self._abandoned[thread_id].append(conversation)
             raise
         finally:
             conversation.hearing.end()
@@ -80,12 +97,11 @@ class Conversations:
 
     def take_cut_off(self, thread_id: str) -> set[str]:
         """The tasks of those that were or are being cut off; each is given once."""
-        cut_off = self._abandoned.pop(thread_id, set())
-        for conversation in self._under_way.get(thread_id, ()):
-            if conversation.task_id is not None and conversation.is_leaving:
-                conversation.is_cancelled = True
-                cut_off.add(conversation.task_id)
-        return cut_off
+        leaving = [each for each in self._under_way.get(thread_id, ()) if each.is_leaving]
+        for conversation in leaving:
+            conversation.is_cancelled = True
+        cut_off = [*self._abandoned.pop(thread_id, ()), *leaving]
+        return set().union(*(conversation.cut_off for conversation in cut_off))
 
     def claim(self, thread_id: str, task_id: str) -> bool:
         """Makes the task the thread's. False where it is another one's."""

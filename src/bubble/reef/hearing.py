@@ -2,7 +2,8 @@
 on both streams. The older conversation says it; the younger one says what is left.
 
 *Theory of operation.* The streams are read as they come, so neither is ever ahead of the other by much. What the younger one reads is held
-until the older one has ended. Then everything in it that the older one had heard, in the same order, is left out.
+until the older one has ended. Then everything in it that the older one had heard, in the same order, is left out, but for what becomes of
+the task: that it has ended, or, at the end of the stream, that it waits.
 """
 
 from __future__ import annotations
@@ -10,11 +11,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import suppress
+from dataclasses import replace
+from typing import Final
 
-from bubble.reef.events import AgentEvent
+from bubble.reef.events import WAITING, AgentEvent, TaskState
 from bubble.reef.failures import AgentFailure
 
 __all__ = ["Hearing"]
+
+# Their words are the error, which each of the runs tells.
+_WITH_WORDS: Final = frozenset[TaskState]({"failed", "rejected"})
 
 
 class Hearing:
@@ -61,6 +67,8 @@ class Hearing:
             async for batch in _batches(events, until=over):
                 for event in matching.unheard(batch):
                     yield event
+            if matching.waiting is not None:
+                yield matching.waiting
         finally:
             over.cancel()
             self._logs.remove(matching.log)
@@ -103,13 +111,25 @@ async def _ended(over: asyncio.Event) -> None:
 
 
 class _Matching:
+    """`waiting`: the last event, without its contents, if it was heard and told that the task waits."""
+
     def __init__(self) -> None:
         self.log: list[str] = []
+        self.waiting: AgentEvent | None = None
         self._at = 0
 
     def unheard(self, events: list[AgentEvent]) -> Iterator[AgentEvent]:
         for event in events:
-            try:
-                self._at = self.log.index(repr(event), self._at) + 1
-            except ValueError:
+            is_heard = self._is_heard(event)
+            self.waiting = replace(event, contents=()) if is_heard and event.state in WAITING else None
+            if not is_heard:
                 yield event
+            elif event.ends_the_task:
+                yield event if event.state in _WITH_WORDS else replace(event, contents=())
+
+    def _is_heard(self, event: AgentEvent) -> bool:
+        try:
+            self._at = self.log.index(repr(event), self._at) + 1
+        except ValueError:
+            return False
+        return True

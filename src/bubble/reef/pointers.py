@@ -13,6 +13,8 @@ __all__ = ["TaskOwners", "TaskPointer"]
 _TASK = "taskId"
 _ARTIFACTS = "artifacts"
 _AT_WORK = "atWork"
+_QUESTION = "question"
+_CALLS = "calls"
 # Of a task that goes on and on, the latest artifacts are those that it may send again.
 _MOST_ARTIFACTS = 200
 
@@ -21,35 +23,47 @@ _MOST_ARTIFACTS = 200
 class TaskPointer:
     """A task of a thread, and the artifacts that it has brought so far; `task_id` is None where there is none.
 
-    A task waits for somebody, or `is_at_work` on a turn. A pointer to one at work, found where no turn is under way, was left by a process
-    that was killed: that turn was cut off.
+    A task waits for somebody, or `is_at_work`: on the `question` of a turn, told by its last seq, on the results of `calls`, or on both. A
+    pointer to one at work, found where nothing is under way, was left behind: what it was at work on was cut off.
     """
 
     task_id: str | None = None
     artifacts: Sequence[str] = ()
     is_at_work: bool = False
+    question: int | None = None
+    calls: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, session: Session) -> TaskPointer:
         """The pointer in a thread's session."""
         kept = session.get()
-        task_id, artifacts = kept.get(_TASK), kept.get(_ARTIFACTS)
+        task_id, question = kept.get(_TASK), kept.get(_QUESTION)
         if not isinstance(task_id, str):
             return cls()
-        listed = artifacts if isinstance(artifacts, list) else []
         return cls(
             task_id=task_id,
-            artifacts=[each for each in listed if isinstance(each, str)],
+            artifacts=_texts(kept.get(_ARTIFACTS)),
             is_at_work=kept.get(_AT_WORK) is True,
+            question=question if isinstance(question, int) else None,
+            calls=tuple(_texts(kept.get(_CALLS))),
         )
 
-    def at_work(self) -> TaskPointer:
-        """The same task, at work."""
-        return replace(self, is_at_work=True)
+    @property
+    def is_at_work_on_results(self) -> bool:
+        """Whether it is at work on nothing but results, which are given to it again should that be cut off."""
+        return self.is_at_work and self.question is None and bool(self.calls)
+
+    def at_work_on_question(self, seq: int) -> TaskPointer:
+        """The same task, at work on the question that ends at `seq`, beside what it is at work on."""
+        return replace(self, is_at_work=True, question=seq)
+
+    def at_work_on_result(self, call_id: str) -> TaskPointer:
+        """The same task, at work on a call's result, beside what it is at work on."""
+        return replace(self, is_at_work=True, calls=(*(each for each in self.calls if each != call_id), call_id))
 
     def waiting(self) -> TaskPointer:
         """The same task, waiting."""
-        return replace(self, is_at_work=False)
+        return replace(self, is_at_work=False, question=None, calls=())
 
     async def keep_in(self, session: Session) -> None:
         """Keeps the pointer, durably, in place of the one before; no write where it is the same."""
@@ -60,6 +74,10 @@ class TaskPointer:
             kept = {_TASK: self.task_id, _ARTIFACTS: [*self.artifacts[-_MOST_ARTIFACTS:]]}
             if self.is_at_work:
                 kept[_AT_WORK] = True
+            if self.question is not None:
+                kept[_QUESTION] = self.question
+            if self.calls:
+                kept[_CALLS] = [*self.calls]
         await session.set(kept)
 
 
@@ -77,3 +95,7 @@ class TaskOwners:
         """The thread has done with it."""
         if self._threads.get(task_id) == thread_id:
             del self._threads[task_id]
+
+
+def _texts(value: JSONValue) -> list[str]:
+    return [each for each in value if isinstance(each, str)] if isinstance(value, list) else []
