@@ -21,6 +21,12 @@ from tests.reef.stage import Stage
 PLAIN = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
+@pytest.fixture(autouse=True)
+def _no_secrets_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A process bridges one agent; here there are many, and what opens one of them may be any word to the next."""
+    monkeypatch.setattr("bubble.reef.discretion._known", {})
+
+
 @pytest.fixture
 async def world(bubble_server: BubbleServer) -> AsyncIterator[World]:
     """A server with Alice and her bot."""

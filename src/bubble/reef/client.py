@@ -17,7 +17,7 @@ from bubble.reef.addresses import card_urls, is_private_address, is_private_name
 from bubble.reef.answers import EVENT_STREAM, JSON, events_of, object_of, refuse_errors
 from bubble.reef.card import Interface, agent_name, choose
 from bubble.reef.dialects import Dialect, Request, dialect_of
-from bubble.reef.discretion import quoted
+from bubble.reef.discretion import keep_secrets_of, quoted
 from bubble.reef.events import AgentEvent
 from bubble.reef.failures import AgentFailure, Broken, Busy, CardRefused, Refused, Unreachable
 from bubble.reef.http import CONNECT_SECONDS, IDLE_SECONDS, AgentHttp, Bearer
@@ -67,6 +67,7 @@ class A2AClient:
         transport: httpx2.AsyncBaseTransport | None = None,
     ) -> None:
         self._card_urls = card_urls(agent_card_url)
+        keep_secrets_of(agent_card_url)
         named = {origin(trusted) for trusted in trusted_origins}
         self._trusted = {origin(agent_card_url), *named}
         self._peers = Peers(allowed=named)
@@ -119,6 +120,7 @@ class A2AClient:
             except Broken:
                 raise CardRefused(f"What is at {url} is no agent card, for it is no JSON.") from None
         interface = choose(card, card_url=url)
+        keep_secrets_of(interface.url)
         await self._check_host(interface, card_url=url)
         return KnownAgent(name=agent_name(card), card_url=url, interface=interface)
 

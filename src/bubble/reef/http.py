@@ -15,7 +15,7 @@ from bubble.protocol.jsontext import dump_json
 from bubble.protocol.version import VERSION
 from bubble.reef.addresses import absolute, origin
 from bubble.reef.dialects.base import Request
-from bubble.reef.discretion import shown_url
+from bubble.reef.discretion import keep_secret, shown_url
 from bubble.reef.failures import AgentFailure, Broken, Refused, Silent, Unreachable
 from bubble.reef.peers import Peers
 
@@ -95,6 +95,7 @@ class AgentHttp:
     def _built(self, request: Request, url: str, accept: str) -> httpx2.Request:
         headers = {"Accept": accept, **request.headers}
         if origin(url) in self._trusted and (bearer := self._bearer()) is not None:
+            keep_secret(bearer)
             headers["Authorization"] = f"Bearer {bearer}"
         if request.body is None:
             content = None

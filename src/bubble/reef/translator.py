@@ -13,7 +13,7 @@ from typing import Final
 from bubble.protocol.events import Outcome
 from bubble.protocol.jsontext import JSONValue, dump_json
 from bubble.protocol.parts import EMPTY
-from bubble.reef.discretion import shortened
+from bubble.reef.discretion import shortened, without_secrets
 from bubble.reef.events import (
     FINISHED,
     WAITING,
@@ -37,6 +37,8 @@ __all__ = ["Translator"]
 
 # In characters; nobody reads more, and an event has an end.
 _LONGEST_FAILURE: Final = 10_000
+# Of which secrets may have to be left out.
+_LOOKED_AT: Final = 50_000
 _OUTCOMES: Final[dict[TaskState, Outcome]] = {
     "completed": "success",
     "failed": "failed",
@@ -124,7 +126,7 @@ class Translator:
         yield from self.finalize()
         if self.outcome == "failed":
             words = _last_words(event) or f"The agent ended its work as {self.state}."
-            yield Failure(shortened(words, _LONGEST_FAILURE))
+            yield Failure(shortened(without_secrets(shortened(words, _LOOKED_AT)), _LONGEST_FAILURE))
 
     # --- contents ---------------------------------------------------------------------------------------------------------------
 
