@@ -141,6 +141,108 @@ def test_the_focus_stays_near_what_was_done(server: Server, look: Look) -> None:
 
 
 @pytest.mark.requirement("SF-41")
+@pytest.mark.parametrize(("width", "where"), [(1280, "Message"), (390, "Message"), (390, "Close participants")])
+def test_who_is_removed_has_the_focus_where_it_says_so(server: Server, look: Look, width: int, where: str) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Removing", grace)
+    page = look(grace, viewport={"width": width, "height": 800}).look_at(thread)
+    if where == "Message":
+        page.get_by_label("Message", exact=True).click()
+    else:
+        page.get_by_role("button", name="Participants", exact=True).click()
+        expect(page.get_by_role("button", name=where)).to_be_focused()
+    ada.call("DELETE", f"/v1/threads/{thread}/grants/{grace.principal_id}")
+    expect(page.locator("#welcome-title")).to_be_focused()
+    expect(page.locator("#welcome-title")).to_have_text("You have no access to this thread")
+
+
+@pytest.mark.requirement("SF-41")
+def test_who_is_removed_while_searching_hears_so_and_goes_on(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Removing", grace)
+    page = look(grace).look_at(thread)
+    page.get_by_label("Search threads").fill("Rem")
+    ada.call("DELETE", f"/v1/threads/{thread}/grants/{grace.principal_id}")
+    expect(page.locator("#announcer")).to_have_text("You have no access to this thread")
+    expect(page.get_by_label("Search threads")).to_be_focused()
+
+
+@pytest.mark.requirement("SF-41")
+def test_who_may_only_read_from_now_on_hears_so_and_has_the_focus(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    thread = ada.thread("Only reading", grace)
+    page = look(grace).look_at(thread)
+    page.get_by_label("Message", exact=True).fill("half a")
+    ada.call("PUT", f"/v1/threads/{thread}/grants/{grace.principal_id}", {"role": "observer"})
+    expect(page.locator("#title")).to_be_focused(timeout=10_000)
+    expect(page.locator("#announcer")).to_have_text("You may read this thread, not write in it.")
+
+
+@pytest.mark.requirement("SF-41", "SF-22")
+@pytest.mark.parametrize("how", ["decided", "ended"])
+def test_a_reason_that_came_too_late_is_kept_and_said(server: Server, look: Look, how: str) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Too late", grace, bot)
+    run = bot.begin(
+        thread,
+        {"type": "tool-input-available", "toolCallId": "c", "toolName": "refund", "input": {}},
+        {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c"},
+    )
+    page = look(ada).look_at(thread)
+    page.get_by_role("button", name="Reject refund").press("Enter")
+    page.keyboard.type("because it is too much")
+    if how == "decided":
+        grace.append(thread, {"type": "tool_call_approval", "runId": run, "toolCallId": "c", "approved": True})
+    else:
+        bot.finish(thread, run, "interrupted")
+    said = {"decided": "Approved", "ended": "No outcome"}[how]
+    expect(page.get_by_label("Tool call: refund")).to_be_focused()
+    expect(page.locator(".tool").get_by_role("alert").filter(has_text="because")).to_have_text(
+        f"{said}, before you sent: because it is too much"
+    )
+
+
+@pytest.mark.requirement("SF-41", "SF-27")
+def test_a_result_that_came_too_late_is_kept_and_said(server: Server, look: Look) -> None:
+    ada, grace = server.account("Ada"), server.account("Grace")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Two answers", grace, bot)
+    run = bot.begin(thread, {"type": "tool-input-available", "toolCallId": "w", "toolName": "look_up", "input": {}})
+    bot.finish(thread, run)
+    page = look(ada).look_at(thread)
+    page.get_by_label("Its result, as text or JSON").fill("my answer")
+    grace.append(
+        thread,
+        {"type": "tool_call_result", "runId": run, "toolCallId": "w", "input": {}, "output": "hers"},
+    )
+    expect(page.get_by_label("Tool call: look_up")).to_be_focused()
+    expect(page.locator(".tool .undone")).to_have_text("Done, before you sent: my answer")
+
+
+@pytest.mark.requirement("SF-41")
+def test_the_search_is_reached_from_the_participants_too(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    page = look(ada, viewport={"width": 700, "height": 800}).look_at(ada.thread("Searching"))
+    page.get_by_role("button", name="Participants", exact=True).click()
+    page.keyboard.press("Control+k")
+    expect(page.get_by_label("Search threads")).to_be_focused()
+    expect(page.locator("#people")).to_be_hidden()
+    page.get_by_role("button", name="New thread").first.click()
+    page.keyboard.press("Control+k")
+    expect(page.locator("#ask-value")).to_be_focused()
+
+
+@pytest.mark.requirement("SF-42")
+@pytest.mark.parametrize("width", [1280, 1000, 390])
+def test_the_page_is_as_high_as_the_window(server: Server, look: Look, width: int) -> None:
+    ada = server.account("Ada")
+    page = look(ada, viewport={"width": width, "height": 800}).look_at(ada.thread("Height"))
+    expect(page.locator("#log .message")).to_have_count(1)
+    assert page.evaluate("document.documentElement.scrollHeight - innerHeight") == 0
+
+
+@pytest.mark.requirement("SF-41")
 def test_a_list_that_says_the_same_is_left_as_it_is(server: Server, look: Look) -> None:
     ada, _, thread = a_scene(server)
     page = look(ada).log_in()

@@ -149,7 +149,8 @@ def test_a_call_is_rejected_with_a_reason_and_a_second_decision_is_told(server: 
     grace.append(thread, {"type": "tool_call_approval", "runId": run, "toolCallId": "call-refund", "approved": True})
     held[0].continue_()
     expect(page.locator(".tool-state")).to_have_text("Approved")
-    expect(page.locator(".decide .problem")).to_have_text("This was decided already.")
+    expect(page.locator(".undone")).to_have_text("This was decided already. You wrote: Too much")
+    expect(page.get_by_label("Tool call: refund")).to_be_focused()
     page.unroute("**/events")
 
     other = a_call(bot, thread, "delete")

@@ -96,8 +96,11 @@ export function announce(text) {
   $("announcer").textContent = text;
 }
 
-/** Whether what had the focus cannot have it any more. */
-export const isFocusLost = () => document.activeElement === null || document.activeElement === document.body;
+/** Whether what had the focus cannot have it any more. The browser takes it away later from what is hidden now. */
+export function isFocusLost() {
+  const element = document.activeElement;
+  return element === null || element === document.body || !element.checkVisibility();
+}
 
 export async function copy(text, button) {
   try {

@@ -179,7 +179,8 @@ function gone(why) {
   setText($("welcome-text"), "Choose another one, or begin one.");
   $("app").dataset.pane = "main";
   history.replaceState(null, "", "./");
-  if (isFocusLost()) $("welcome-title").focus();
+  if (isFocusLost()) $("welcome-title").focus(); // which says it
+  else announce(why);
   void threads.load();
 }
 
@@ -281,6 +282,10 @@ function showThread() {
   threads.name(titleOf(thread));
   $("composer").hidden = !people.mayWrite;
   $("reading-only").hidden = people.mayWrite;
+  if ($("composer").hidden && $("composer").contains(document.activeElement)) {
+    $("title").focus();
+    announce($("reading-only").textContent);
+  }
   runs.show();
 }
 
@@ -347,7 +352,9 @@ for (const button of document.querySelectorAll(".to-threads")) {
 addEventListener("keydown", (event) => {
   if (event.key === "k" && (event.ctrlKey || event.metaKey)) {
     event.preventDefault();
+    if (document.querySelector("dialog[open]")) return;
     $("app").dataset.pane = "threads";
+    if (narrow.matches) showPeople(false); // they would cover it
     $("search").focus();
   } else if (event.key === "Escape" && medium.matches && !$("people").hidden && !document.querySelector("dialog[open]")) turnPeople(false);
 });

@@ -1,6 +1,6 @@
 // A tool call as a card: what goes in, how it stands, what comes out, and, while it waits for a person, the decision.
 import { append, readJson } from "./api.js";
-import { act, clone, setText, textOf } from "./dom.js";
+import { act, announce, clone, isFocusLost, setText, textOf } from "./dom.js";
 import { isSeen, marked } from "./marks.js";
 
 const STATES = {
@@ -44,13 +44,44 @@ export function showTool(element, part, message, room) {
   showJson(card.querySelector(".tool-input"), part.input ?? part.rawInput);
   showJson(card.querySelector(".tool-output"), part.output);
   setText(card.querySelector(".tool-error"), part.state === "output-error" ? words(part.errorText ?? "") : "");
-  const form = card.querySelector(".decide");
-  form.hidden = !(isWaiting && room.mayDecide(message));
-  card.querySelector(".answer").hidden = !(isWanted && room.mayDecide(message));
+  showForm(card, ".decide", isWaiting && room.mayDecide(message));
+  showForm(card, ".answer", isWanted && room.mayDecide(message));
   if ((isWaiting || isWanted) && !card.dataset.opened) {
     card.dataset.opened = "true";
     card.querySelector(".tool-input").open = true; // who decides must see on what
   }
+}
+
+/** Who was about to answer hears what happened instead, and still has what they wrote. */
+function showForm(card, selector, isShown) {
+  const form = card.querySelector(selector);
+  const isTaken = !form.hidden && !isShown;
+  const hadFocus = form.contains(document.activeElement);
+  form.hidden = !isShown;
+  if (!isTaken || form.ariaBusy === "true") return;
+  const happened = card.querySelector(".tool-state").textContent;
+  const written = form.querySelector("input").value.trim();
+  if (written) setText(card.querySelector(".undone"), `${happened}, before you sent: ${written}`);
+  if (!hadFocus) return;
+  card.focus();
+  if (!written) announce(`${card.querySelector(".tool-name").textContent}: ${happened}`);
+}
+
+/** Runs what a form of a card is for. What went wrong is said beside it, and on the card if the form is gone. */
+async function send(card, form, button, action) {
+  const hadFocus = form.contains(document.activeElement);
+  const problem = form.querySelector(".problem");
+  const field = form.querySelector("input");
+  form.ariaBusy = "true";
+  await act(button, problem, async () => {
+    await action();
+    field.value = "";
+    if (hadFocus) card.focus(); // the buttons are about to go
+  });
+  form.ariaBusy = null;
+  if (!form.hidden) return;
+  if (hadFocus && isFocusLost()) card.focus();
+  if (problem.textContent) setText(card.querySelector(".undone"), `${problem.textContent} ${field.value && `You wrote: ${field.value}`}`.trim());
 }
 
 function showTitle(element, title) {
@@ -72,16 +103,10 @@ function newCard(part, message, room) {
   const reject = form.querySelector(".reject");
   const why = form.querySelector(".why");
   const reason = why.querySelector("input");
-  const problem = form.querySelector(".problem");
-  const decide = (button, decision) => {
-    const hadFocus = form.contains(document.activeElement);
-    return act(button, problem, async () => {
-      await append(room.threadId, { type: "tool_call_approval", runId: message.metadata.bubble.runId, toolCallId: part.toolCallId, ...decision }).catch((error) => {
-        throw error.code === "conflict" ? new Error("This was decided already.") : error;
-      });
-      if (hadFocus) card.focus(); // the buttons are about to go
-    });
-  };
+  const decide = (button, decision) => send(card, form, button, () =>
+    append(room.threadId, { type: "tool_call_approval", runId: message.metadata.bubble.runId, toolCallId: part.toolCallId, ...decision }).catch((error) => {
+      throw error.code === "conflict" ? new Error("This was decided already.") : error;
+    }));
   approve.setAttribute("aria-label", `Approve ${name}`);
   reject.setAttribute("aria-label", `Reject ${name}`);
   approve.onclick = () => decide(approve, { approved: true });
@@ -95,17 +120,17 @@ function newCard(part, message, room) {
     const text = reason.value.trim();
     void decide(why.querySelector("button"), text ? { approved: false, reason: text } : { approved: false });
   };
-  takeResult(card.querySelector(".answer"), part, message, room);
+  takeResult(card, card.querySelector(".answer"), part, message, room);
   return card;
 }
 
-function takeResult(form, part, message, room) {
+function takeResult(card, form, part, message, room) {
   const field = form.querySelector("input");
   form.querySelector("button").setAttribute("aria-label", `Give the result of ${toolName(part)}`);
   form.onsubmit = (event) => {
     event.preventDefault();
     const outcome = { runId: message.metadata.bubble.runId, toolCallId: part.toolCallId, input: part.input ?? null, output: valueOf(field.value) };
-    void act(form.querySelector("button"), form.querySelector(".problem"), () => append(room.threadId, { type: "tool_call_result", ...outcome }));
+    void send(card, form, form.querySelector("button"), () => append(room.threadId, { type: "tool_call_result", ...outcome }));
   };
 }
 
