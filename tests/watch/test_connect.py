@@ -8,6 +8,7 @@ import gzip
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import httpx2
 import pytest
@@ -169,9 +170,30 @@ async def test_a_frame_that_is_too_large_is_not_asked_for_again() -> None:
 
 
 @pytest.mark.requirement("WA-62", "WA-73")
-@pytest.mark.parametrize("url", ["ftp://127.0.0.1/", "127.0.0.1", "http://127.0.0.1:x/", "http://127.0.0.1/\n"])
+@pytest.mark.parametrize(
+    "url",
+    ["ftp://127.0.0.1/", "127.0.0.1", "http://127.0.0.1:x/", "http://127.0.0.1/\n", "http://127.0.0.1:99999/"],
+)
 async def test_a_request_that_cannot_even_be_sent_is_not_tried_again(url: str) -> None:
     source = ConnectSource(url, ask_for=ask_for)
+    with pytest.raises(WatchError) as ended:
+        await anext(watch_bot(source, bot_id=BOT, session_id=SESSION, reconnecting=True))
+    assert ended.value.code == "invalid_argument"
+
+
+@pytest.mark.requirement("WA-62", "WA-73")
+@pytest.mark.parametrize("headers", [{"authorization": "Bearer €"}, {"x": "é"}, {"x": None}, {"é": "x"}])
+async def test_a_header_that_cannot_be_sent_is_not_tried_again(headers: Any) -> None:  # noqa: ANN401
+    source = ConnectSource("http://127.0.0.1:1/", ask_for=ask_for, headers=headers)
+    with pytest.raises(WatchError) as ended:
+        await anext(watch_bot(source, bot_id=BOT, session_id=SESSION, reconnecting=True))
+    assert ended.value.code == "invalid_argument"
+
+
+@pytest.mark.requirement("WA-62", "WA-73")
+@pytest.mark.parametrize("asked", [{"x": float("nan")}, {"x": {1}}, [5]], ids=str)
+async def test_a_message_that_is_no_json_object_is_not_sent(asked: Any) -> None:  # noqa: ANN401
+    source = ConnectSource(URL, ask_for=lambda *_: asked)
     with pytest.raises(WatchError) as ended:
         await anext(watch_bot(source, bot_id=BOT, session_id=SESSION, reconnecting=True))
     assert ended.value.code == "invalid_argument"

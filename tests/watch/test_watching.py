@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -327,3 +329,31 @@ async def test_a_cursor_that_a_recording_does_not_know_gets_all_that_is_new_to_i
     source = RecordedSource([rows(said(1), said(5))])
     watch = watch_bot(source, bot_id=BOT, session_id=SESSION, resume_from=cursor_text(3))
     assert await ids(watch) == [cursor_text(5)]
+
+
+@pytest.mark.requirement("WA-52", "WA-65")
+@pytest.mark.parametrize("frame", [5, "x", None, [], b"{}"])
+async def test_what_is_no_frame_is_against_the_protocol_whoever_gives_it(frame: Any) -> None:  # noqa: ANN401
+    for source in (RecordedSource([frame]), Giving(frame)):
+        with pytest.raises(WatchError) as ended:
+            [event async for event in watch_bot(source, bot_id=BOT, session_id=SESSION)]
+        assert ended.value.code == "protocol_error"
+
+
+class Giving:
+    """A source of one thing."""
+
+    def __init__(self, thing: Any) -> None:  # noqa: ANN401
+        self._thing = thing
+
+    async def frames(self, **_: object) -> AsyncGenerator[Any, None]:
+        """One stream."""
+        yield self._thing
+
+
+@pytest.mark.requirement("WA-65")
+async def test_a_recording_that_is_not_there_or_no_file_has_a_code(tmp_path: Path) -> None:
+    for path, code in ((tmp_path / "nowhere", "not_found"), (tmp_path, "internal")):
+        with pytest.raises(WatchError) as ended:
+            await anext(watch_bot(RecordedSource(path), bot_id=BOT, session_id=SESSION, reconnecting=True))
+        assert ended.value.code == code

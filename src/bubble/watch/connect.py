@@ -33,6 +33,7 @@ _HEADERS: Final = {
 _EMPTY: Final[Frame] = {}
 _CONNECT_SECONDS: Final = 10.0
 _MAX_FRAME: Final = 16 * 1024 * 1024
+_MAX_PORT: Final = 65_535
 _MAX_REFUSAL: Final = 64 * 1024
 
 # What is wrong with the request itself, whoever it is for.
@@ -74,7 +75,11 @@ class ConnectSource:
 
     async def frames(self, *, bot_id: str, session_id: str, cursor: WatchCursor | None) -> AsyncGenerator[Frame, None]:
         """One stream of the service. What says nothing that is known here is an empty frame: a sign of life all the same."""
-        message = dump_json(dict(self._ask_for(bot_id, session_id, cursor)))
+        asked = self._ask_for(bot_id, session_id, cursor)
+        try:
+            message = dump_json(dict(asked))
+        except (TypeError, ValueError) as error:
+            raise WatchError("invalid_argument", f"What {self._url} is asked is no JSON object: {error}.") from error
         async with AsyncExitStack() as stack:
             client = self._client
             if client is None:
@@ -91,9 +96,15 @@ class ConnectSource:
         # Silence is for whoever watches to judge, who knows how much of it is normal.
         timeout = httpx2.Timeout(_CONNECT_SECONDS, read=None)
         try:
-            response = await stack.enter_async_context(
-                client.stream("POST", self._url, content=body, headers=self._headers, timeout=timeout)
-            )
+            request = client.build_request("POST", self._url, content=body, headers=self._headers, timeout=timeout)
+        except (httpx2.InvalidURL, TypeError, ValueError) as error:
+            # A header in other letters than ASCII, for instance.
+            raise WatchError("invalid_argument", f"{self._url} cannot be asked: {_name_of(error)}.") from error
+        if (request.url.port or 0) > _MAX_PORT:
+            raise WatchError("invalid_argument", f"{self._url} cannot be asked: there is no such port.")
+        try:
+            response = await client.send(request, stream=True)
+            stack.push_async_callback(response.aclose)
         except _CANNOT_BE_SENT as error:
             raise WatchError("invalid_argument", f"{self._url} cannot be asked: {_name_of(error)}.") from error
         except httpx2.RequestError as error:

@@ -52,7 +52,7 @@ class WatchDecoder:
 
     def decode(self, frame: WatchFrame | Mapping[str, object]) -> list[WatchEvent]:
         """The events of the next frame, a value or JSON data; none once `is_over`. `WatchError` `protocol_error` for what is no frame."""
-        known = decode_frame(frame) if isinstance(frame, Mapping) else frame
+        known = frame if isinstance(frame, WatchFrame) else decode_frame(frame)
         if self.is_over or known is None:
             return []
         if not isinstance(known, Rows | Cleared | CursorTooOld):

@@ -15,6 +15,7 @@ from typing import Final, Protocol, TypeAlias
 
 from bubble.watch.cursor import WatchCursor
 from bubble.watch.decoder import WatchDecoder
+from bubble.watch.errors import WatchError, WatchErrorCode
 from bubble.watch.frame_json import decode_frame, parse_frame
 from bubble.watch.frames import Cleared, Rows, WatchFrame
 
@@ -24,6 +25,10 @@ __all__ = ["Frame", "RecordedSource", "WatchSource"]
 Frame: TypeAlias = WatchFrame | Mapping[str, object]
 
 _LINES_AT_ONCE: Final = 256
+_UNREADABLE: Final[Mapping[type[OSError], WatchErrorCode]] = {
+    FileNotFoundError: "not_found",
+    PermissionError: "permission_denied",
+}
 
 
 class WatchSource(Protocol):
@@ -38,7 +43,8 @@ class RecordedSource:
 
     Asked to go on from a cursor it looks through all of it and begins with the frame that brought the cursor, or with all of them if none
     did. Where a generation recurs, several may have: nobody can tell which of them is meant, so the last of those transcripts is given from
-    its beginning, after a `reset`. What can be iterated over only once can be watched only once.
+    its beginning, after a `reset`. What can be iterated over only once can be watched only once, and
+    what that raises goes on as it is.
     """
 
     def __init__(self, recording: Path | Iterable[Frame]) -> None:
@@ -56,16 +62,27 @@ class RecordedSource:
 
     async def _all(self) -> AsyncIterator[WatchFrame]:
         if isinstance(self._recording, Path):
-            with self._recording.open("rb") as file:
-                while lines := await asyncio.to_thread(lambda: list(islice(file, _LINES_AT_ONCE))):
-                    for frame in (parse_frame(line) for line in lines if line.strip()):
-                        if frame is not None:
-                            yield frame
-        else:
-            for each in self._recording:
-                frame = decode_frame(each) if isinstance(each, Mapping) else each
+            async for line in _lines(self._recording):
+                frame = parse_frame(line)
                 if frame is not None:
                     yield frame
+        else:
+            for each in self._recording:
+                frame = each if isinstance(each, WatchFrame) else decode_frame(each)
+                if frame is not None:
+                    yield frame
+
+
+async def _lines(path: Path) -> AsyncIterator[bytes]:
+    """The lines of a file that are not empty. `WatchError` where it cannot be read: it is the same the next time."""
+    try:
+        with path.open("rb") as file:
+            while lines := await asyncio.to_thread(lambda: list(islice(file, _LINES_AT_ONCE))):
+                for line in filter(bytes.strip, lines):
+                    yield line
+    except OSError as error:
+        code: WatchErrorCode = next((code for kind, code in _UNREADABLE.items() if isinstance(error, kind)), "internal")
+        raise WatchError(code, f"{path} cannot be read: {error.strerror or error}.") from error
 
 
 def _after(cursor: WatchCursor, frames: Sequence[WatchFrame], decoder: WatchDecoder) -> Sequence[WatchFrame]:

@@ -22,6 +22,7 @@ __all__ = ["BotWatch", "watch_bot"]
 
 #: No frame, not even a heartbeat, for so many seconds: nothing will come any more.
 STALL_SECONDS: Final = 60.0
+_END: Final[Frame] = {}  # known by its identity: no source gives this one
 
 
 def watch_bot(
@@ -95,18 +96,18 @@ class _Stream:
         try:
             while not decoder.is_over:
                 frame = await self._next(frames)
-                if frame is None:
+                if frame is _END:
                     return
                 for event in decoder.decode(frame):
                     yield event
         finally:
             await frames.aclose()
 
-    async def _next(self, frames: AsyncGenerator[Frame, None]) -> Frame | None:
+    async def _next(self, frames: AsyncGenerator[Frame, None]) -> Frame:
         patience = asyncio.timeout(self._stall_seconds)
         try:
             async with patience:
-                return await anext(frames, None)
+                return await anext(frames, _END)
         except TimeoutError:
             if not patience.expired():
                 raise
