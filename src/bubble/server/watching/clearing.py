@@ -3,6 +3,9 @@
 *Theory of operation.* A run that goes on over a clear is folded up to there, once; that tells what there was. From there on it is folded by
 itself, without what only makes its texts longer. Who talks in between does not matter to that: a part that is there stays where it is, and
 the assembler keeps the object for as long as nothing is said in it. So what was said again is known, though it may be the same.
+
+What is left out that way is missing at the next clear. So each clear amid a run folds that run from its beginning, which is linear in the
+run for a clear, and worth it as long as there are few in one: a session is cleared between answers.
 """
 
 from __future__ import annotations
