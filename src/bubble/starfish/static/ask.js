@@ -1,8 +1,20 @@
 // One dialog for everything that is asked: a name, or whether something is really meant.
 import { $ } from "./dom.js";
 
-/** Opens the dialog. `title` is a text, or texts and elements. `action(value)` may fail: then the dialog says why and stays. Resolves to whether it was done. */
-export function ask({ title, text = "", label = "", value = "", confirm, danger = false, required = true, action }) {
+let open = null; // {threadId, isBusy, isDismissed} of the question that is asked
+
+/** The thread is not looked at any more, so nothing is asked about it. What is being done already is done to its end. */
+export function dismiss(threadId) {
+  if (open?.threadId !== threadId) return;
+  open.isDismissed = true;
+  if (!open.isBusy) $("ask").close();
+}
+
+/**
+ * Opens the dialog. `title` is a text, or texts and elements; `threadId` is the thread that is meant, if one is. `action(value)` may fail:
+ * then the dialog says why and stays. Resolves to whether it was done.
+ */
+export function ask({ threadId = null, title, text = "", label = "", value = "", confirm, danger = false, required = true, action }) {
   const dialog = $("ask");
   const form = dialog.querySelector("form");
   const field = $("ask-value");
@@ -19,22 +31,31 @@ export function ask({ title, text = "", label = "", value = "", confirm, danger 
   submit.className = danger ? "danger" : "primary";
   problem.textContent = "";
   let done = false;
+  const one = (open = { threadId, isBusy: false, isDismissed: false });
   form.onsubmit = async (event) => {
     event.preventDefault();
     submit.disabled = true;
+    one.isBusy = true;
     try {
       await action(field.value.trim());
       done = true;
       dialog.close();
     } catch (error) {
       problem.textContent = error.message;
+      if (one.isDismissed) dialog.close();
     } finally {
       submit.disabled = false;
+      one.isBusy = false;
     }
   };
   cancel.onclick = () => dialog.close();
   dialog.showModal();
   (label ? field : danger ? cancel : submit).focus();
   field.select();
-  return new Promise((resolve) => { dialog.onclose = () => resolve(done); });
+  return new Promise((resolve) => {
+    dialog.onclose = () => {
+      open = null;
+      resolve(done);
+    };
+  });
 }

@@ -10,14 +10,17 @@ const draftOf = (threadId) => `draft:${session.me.principalId}:${threadId}`;
 const outboxOf = (threadId) => `outbox:${session.me.principalId}:${threadId}`;
 
 export class Composer {
-  /** `onSend()` when something is on its way; `onStopped()` when nothing can be sent any more, and it stays in the field. */
-  constructor({ onSend, onStopped }) {
+  /** `onSend()` when something is on its way; `onSent(one)` when the server has it; `onStopped()` when nothing can be sent any more, and it stays in the field. */
+  constructor({ onSend, onSent, onStopped }) {
     this.form = $("composer");
     this.field = $("text");
     this.list = $("outbox");
-    this.on = { send: onSend, stopped: onStopped };
+    this.problem = $("too-long");
+    this.on = { send: onSend, sent: onSent, stopped: onStopped };
     this.threadId = null;
+    this.longest = Infinity; // bytes of a batch that the server takes
     this.outboxes = new Map(); // thread → what was sent there and has not arrived
+    this.unkept = new Set(); // threads of which something is here that the browser has no room to keep
     this.line = Promise.resolve();
     this.field.addEventListener("input", () => this.typed());
     this.field.addEventListener("keydown", (event) => {
@@ -31,10 +34,10 @@ export class Composer {
     });
   }
 
-  /** Whether something in this tab, in whichever thread, was sent and did not arrive. */
+  /** Whether something in this tab, in whichever thread and by whomever, was sent and did not arrive. */
   get hasUnsent() {
     const inMemory = [...this.outboxes.values()].flat().some(({ state }) => state !== "sent");
-    return inMemory || names().some((name) => name.startsWith(`outbox:${session.me.principalId}:`));
+    return inMemory || names().some((name) => name.startsWith("outbox:"));
   }
 
   /** Another thread: its draft, and what of it is still to be sent. */
@@ -42,12 +45,23 @@ export class Composer {
     this.threadId = threadId;
     this.field.value = read(draftOf(threadId)) ?? "";
     this.outboxes.set(threadId, this.outboxes.get(threadId)?.filter(({ state }) => state !== "sent") ?? left(threadId));
+    setText(this.problem, "");
     this.grow();
     this.show();
   }
 
+  /** No thread, so nothing can be written. */
+  close() {
+    this.threadId = null;
+    this.field.value = "";
+    setText(this.problem, "");
+    this.list.replaceChildren();
+  }
+
   typed() {
+    if (this.threadId === null) return;
     write(draftOf(this.threadId), this.field.value);
+    setText(this.problem, "");
     this.grow();
   }
 
@@ -58,15 +72,18 @@ export class Composer {
 
   submit() {
     const text = this.field.value;
-    if (!text.trim()) return;
+    if (!text.trim() || this.threadId === null) return;
     if (session.other) {
       this.on.stopped();
       return;
     }
+    const one = { id: randomId(), threadId: this.threadId, text, state: "sending", why: "" };
+    if (new Blob([bodyOf(one)]).size > this.longest) {
+      setText(this.problem, "This message is too long to be sent. Send it in several pieces.");
+      return;
+    }
     this.field.value = "";
     this.typed();
-    const one = { id: randomId(), threadId: this.threadId, text, body: "", state: "sending", why: "" };
-    one.body = JSON.stringify({ events: eventsOf(one.id, text) });
     this.outboxes.get(one.threadId).push(one);
     this.on.send();
     void this.send(one);
@@ -84,18 +101,25 @@ export class Composer {
   async post(one, before) {
     await before;
     try {
-      await call("POST", threadPath(one.threadId, "/events:batch"), { text: one.body, key: one.id });
+      const { events } = await call("POST", threadPath(one.threadId, "/events:batch"), { text: bodyOf(one), key: one.id });
+      one.seq = events.at(-1).seq;
       one.state = "sent";
     } catch (error) {
       one.state = "failed";
       one.why = error.message;
     }
     this.keep(one.threadId);
+    if (one.state === "sent") this.on.sent(one);
   }
 
   /** The message is in the open thread, so it is not here any more. */
   arrived(id) {
     if (this.outboxes.get(this.threadId).some((one) => one.id === id)) this.discard(id);
+  }
+
+  /** Everything up to the seq is in the open thread, on the screen or above it. */
+  reached(seq) {
+    for (const one of this.outboxes.get(this.threadId)) if (one.state === "sent" && one.seq <= seq) this.discard(one.id);
   }
 
   discard(id) {
@@ -104,7 +128,8 @@ export class Composer {
   }
 
   keep(threadId) {
-    write(outboxOf(threadId), this.outboxes.get(threadId).filter(({ state }) => state !== "sent"));
+    const isKept = write(outboxOf(threadId), this.outboxes.get(threadId).filter(({ state }) => state !== "sent"));
+    this.unkept[isKept ? "delete" : "add"](threadId);
     if (threadId === this.threadId) this.show();
   }
 
@@ -114,7 +139,8 @@ export class Composer {
 
   item(one) {
     const state = make("span", { class: "outbox-state", role: "status" });
-    setText(state, { sending: "Sending …", sent: "Sent", failed: `Not sent. ${one.why}` }[one.state]);
+    const unkept = this.unkept.has(one.threadId) ? " It is lost when this page is loaded again: the browser has no room to keep it." : "";
+    setText(state, { sending: "Sending …", sent: "Sent", failed: `Not sent. ${one.why}${unkept}` }[one.state]);
     const item = make("li", { class: `pending ${one.state}`, "data-id": one.id }, make("div", { class: "pending-text", dir: "auto" }, one.text), state);
     if (one.state === "failed") item.append(button("Retry", () => this.send(one)), button("Discard", () => this.discard(one.id)));
     return item;
@@ -131,6 +157,9 @@ function button(text, action) {
   made.onclick = action;
   return made;
 }
+
+/** What is sent, the same at each attempt. */
+const bodyOf = ({ id, text }) => JSON.stringify({ events: eventsOf(id, text) });
 
 function eventsOf(runId, text) {
   const common = { principalId: session.me.principalId, runId };

@@ -61,7 +61,7 @@ export class Events {
     const isAtEnd = this.scroller.scrollHeight - this.scroller.scrollTop - this.scroller.clientHeight < 48;
     this.rows.push(one);
     this.list.append(one.row);
-    while (this.rows.length > MOST && isAtEnd) {
+    while (this.rows.length > MOST && isAtEnd && !this.isLoading) {
       this.rows.shift().row.remove();
       this.first = this.rows[0].seq;
     }
@@ -70,8 +70,16 @@ export class Events {
   }
 
   async loadEarlier() {
+    const { threadId, stream } = this;
     const from = Math.max(1, this.first - FIRST);
-    const { events } = await get(threadPath(this.threadId, `/events?fromSeq=${from}&toSeq=${this.first - 1}&limit=${FIRST}`));
+    this.isLoading = true; // so nothing is taken away where these are to stand
+    let events;
+    try {
+      events = await allOf(threadId, from, this.first - 1);
+    } finally {
+      this.isLoading = false;
+    }
+    if (this.stream !== stream) return;
     const rows = events.map((event) => this.rowOf(event, JSON.stringify(event)));
     const fromEnd = this.scroller.scrollHeight - this.scroller.scrollTop;
     this.rows.unshift(...rows);
@@ -116,4 +124,15 @@ export class Events {
     setText($("event-count"), `${shown} of ${this.rows.length} shown`);
     $("earlier").hidden = this.first <= 1;
   }
+}
+
+/** All events from one seq to another, in as many pages as it takes: the server ends one early where they are large. */
+async function allOf(threadId, fromSeq, toSeq) {
+  const all = [];
+  for (let next = fromSeq; next !== null && next <= toSeq;) {
+    const { events, nextSeq } = await get(threadPath(threadId, `/events?${new URLSearchParams({ fromSeq: next, toSeq, limit: FIRST })}`));
+    all.push(...events);
+    next = nextSeq;
+  }
+  return all;
 }

@@ -2,7 +2,7 @@
 //
 // Not the browser's EventSource: it cannot resume after the page has let go of it, does not say why a stream was refused, and
 // notices a dead connection late or never. Here silence of 40 seconds, twice the server's keep-alive and more, counts as one.
-import { credentials, isRenewed } from "./api.js";
+import { credentials, isRenewed, session } from "./api.js";
 
 const SILENCE = 40_000;
 const REST = 60_000; // in the background, until the connection is let go of: browsers have six for all tabs of a server together
@@ -63,10 +63,11 @@ export class Stream {
   async once() {
     this.abort = new AbortController();
     this.stillHere();
+    const token = session.me?.csrfToken;
     const headers = { ...credentials(), ...(this.lastId !== null && { "Last-Event-ID": this.lastId }) };
     try {
       const answer = await fetch(this.url, { headers, signal: this.abort.signal, cache: "no-store" });
-      if (answer.status === 403 && (await isRenewed())) return true;
+      if (answer.status === 403 && (await isRenewed(token))) return true;
       if ([400, 401, 403, 404].includes(answer.status)) {
         if (this.over) return false;
         this.close();

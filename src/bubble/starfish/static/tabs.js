@@ -57,6 +57,27 @@ export function onSeen(action) {
   seen?.addEventListener("message", ({ data }) => action(data));
 }
 
+const unsent = attempt(() => new BroadcastChannel("bubble:unsent"));
+const ANSWER = 250; // milliseconds that the other tabs have to answer
+
+/** Whether another tab has something that was not sent. One that sleeps does not answer. */
+export function isUnsentElsewhere() {
+  return new Promise((resolve) => {
+    const hear = ({ data }) => { if (data === "yes") resolve(true); };
+    unsent?.addEventListener("message", hear);
+    unsent?.postMessage("anything?");
+    setTimeout(() => {
+      unsent?.removeEventListener("message", hear);
+      resolve(false);
+    }, ANSWER);
+  });
+}
+
+/** Tells other tabs that ask whether this one has something that was not sent. */
+export function onAskedForUnsent(hasUnsent) {
+  unsent?.addEventListener("message", ({ data }) => { if (data === "anything?" && hasUnsent()) unsent.postMessage("yes"); });
+}
+
 /** What this tab keeps under the name, over a reload too; null if nothing. */
 export function read(name) {
   const text = attempt(() => sessionStorage.getItem(KEPT + name));
@@ -70,10 +91,15 @@ export function names() {
   return keys.filter((key) => key.startsWith(KEPT)).map((key) => key.slice(KEPT.length));
 }
 
-/** Keeps a value; a null, empty or missing one is none. */
+/** Keeps a value; a null, empty or missing one is none. Whether there was room for it. */
 export function write(name, value) {
   const isNothing = value === null || value === undefined || value.length === 0;
-  attempt(() => (isNothing ? sessionStorage.removeItem(KEPT + name) : sessionStorage.setItem(KEPT + name, JSON.stringify({ mark, value }))));
+  const isKept = attempt(() => {
+    if (isNothing) sessionStorage.removeItem(KEPT + name);
+    else sessionStorage.setItem(KEPT + name, JSON.stringify({ mark, value }));
+    return true;
+  });
+  return isKept ?? false;
 }
 
 export function forget() {
