@@ -24,7 +24,7 @@ from tests.amphibian.processes import Scene, scene
 from tests.amphibian.world import PATIENCE, Thread, World
 from tests.reef.processes import MockProcess, ReefProcess, configured
 from tests.reef.raw_agent import Answer, Asked, Feeds, RawAgent, event_stream, json_answer, raw_agent
-from tests.reef.test_conversations import ASKS, WORKS, artifact, done, in_turn, interrupt, sent, status
+from tests.reef.test_conversations import ASKS, WORKS, artifact, done, in_turn, interrupt, sent, status, texts
 
 pytestmark = pytest.mark.anyio
 
@@ -207,6 +207,25 @@ async def test_a_task_whose_turn_was_cut_off_is_ended_before_the_question_is_ask
         assert [message.get("taskId") for message in sent(raw)] == [None]
         assert await kept(world, thread, store) == {}
         assert await thread.open_runs() == 0
+
+
+async def test_an_answer_that_was_shown_in_a_reply_that_was_cut_off_itself_is_not_taken_for_given(
+    world: World, reef_to: ReefTo
+) -> None:
+    paid = {"id": "t", "status": {"state": "TASK_STATE_COMPLETED"}, "artifacts": [{"parts": [{"text": "Paid"}]}]}
+    answers = iter([event_stream(artifact("Only", task="u"), ending="open"), done("Paid, only ten", task="v")])
+    async with raw_agent(lambda asked: next(answers) if asked.procedure == "stream" else json_answer(paid)) as raw:
+        async with await AmphibianStore.open() as store:
+            thread = await left_at_work(world, store)
+            await thread.say("Only ten")
+            async with world.connector(reef_to(raw.url), store=store):
+                await raw.was_asked("stream")
+                await thread.next("message_part", part={"type": "text-delta", "id": "text-1", "delta": "Only"})
+                at_kill = await kept(world, thread, store)
+            await store.write_session(key_of(world, thread), json.dumps(at_kill).encode())
+            async with world.connector(reef_to(raw.url), store=store):
+                assert await thread.answered() == "Paid, only ten"
+        assert [texts(message) for message in sent(raw)] == [["Only ten"], ["Pay\n\nOnly ten"]]
 
 
 async def test_a_task_whose_turn_was_cut_off_is_ended_though_nobody_asks_anything(

@@ -36,7 +36,7 @@ from bubble.reef.messages import OutgoingMessage, function_response
 from bubble.reef.pointers import TaskPointer
 from bubble.reef.sayings import EndBlock, Event, Failure, Saying, say
 from bubble.reef.translator import Translator
-from bubble.reef.turns import later_than, parts_of
+from bubble.reef.turns import first_end, later_than, parts_of
 
 __all__ = ["ReefAgent"]
 
@@ -80,7 +80,7 @@ class ReefAgent:
                 await reply.fail("None of these files can be sent to the agent.")
             return
         pointer = await self._pointer_to_continue(turn.thread_id, reply.session)
-        working = pointer.at_work_on_question(turn.through_seq)
+        working = pointer.at_work_on_question(turn.through_seq, since=0 if left is turn else first_end(left))
         message = OutgoingMessage(parts=parts, context_id=turn.thread_id, task_id=pointer.task_id)
         try:
             await self._converse(partial(self._hear_out, message), reply, pointer, working)
@@ -89,7 +89,7 @@ class ReefAgent:
                 raise
             # The agent was restarted, or finished the task behind our back. The words still want an answer.
             _logger.info("Task %s is not continued: %s", quoted(pointer.task_id), failure.message)
-            await self._ask_anew(replace(message, task_id=None), reply, pointer, turn)
+            await self._ask_anew(replace(message, task_id=None), reply, pointer, working)
 
     async def tool_result(self, result: ToolResult, reply: Reply) -> None:
         """Sends somebody's result as the answer to the agent's function call, to the task that made it. Without one it is dropped."""
@@ -140,6 +140,9 @@ class ReefAgent:
         """
         pointer = await self._pointer_for(turn.thread_id, reply.session)
         if pointer.task_id is None or not pointer.is_at_work or pointer.question is None:
+            return turn
+        if first_end(turn) < pointer.since:  # the answer to what is earlier was cut off, too, and is nowhere else
+            await self._end_cut_off(pointer.task_id, reply.session)
             return turn
         later = await later_than(pointer.question, turn)
         if len(later.events) == len(turn.events):
@@ -291,13 +294,14 @@ class ReefAgent:
             self._claim(event, conversation)
             await self._say(conversation.translator.translate(event), conversation.reply)
 
-    async def _ask_anew(self, message: OutgoingMessage, reply: Reply, pointer: TaskPointer, turn: Turn) -> None:
+    async def _ask_anew(
+        self, message: OutgoingMessage, reply: Reply, pointer: TaskPointer, working: TaskPointer
+    ) -> None:
         await self._forget(reply.session, pointer.task_id)
         nothing = TaskPointer()
         try:
-            await self._converse(
-                partial(self._hear_out, message), reply, nothing, nothing.at_work_on_question(turn.through_seq)
-            )
+            working = replace(working, task_id=None, artifacts=(), calls=())
+            await self._converse(partial(self._hear_out, message), reply, nothing, working)
         except Refused as refused:
             if refused.about == "message" and not refused.begun:  # so it was not because of the task
                 await pointer.waiting().keep_in(reply.session)

@@ -14,6 +14,7 @@ _TASK = "taskId"
 _ARTIFACTS = "artifacts"
 _AT_WORK = "atWork"
 _QUESTION = "question"
+_SINCE = "since"
 _CALLS = "calls"
 # Of a task that goes on and on, the latest artifacts are those that it may send again.
 _MOST_ARTIFACTS = 200
@@ -24,20 +25,22 @@ class TaskPointer:
     """A task of a thread, and the artifacts that it has brought so far; `task_id` is None where there is none.
 
     A task waits for somebody, or `is_at_work`: on the `question` of a turn, told by its last seq, on the results of `calls`, or on both. A
-    pointer to one at work, found where nothing is under way, was left behind: what it was at work on was cut off.
+    pointer to one at work, found where nothing is under way, was left behind: what it was at work on was cut off. Where `since` is not 0,
+    it got only what was said to its end at that seq or later; the rest of the turn had been answered just before.
     """
 
     task_id: str | None = None
     artifacts: Sequence[str] = ()
     is_at_work: bool = False
     question: int | None = None
+    since: int = 0
     calls: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, session: Session) -> TaskPointer:
         """The pointer in a thread's session."""
         kept = session.get()
-        task_id, question = kept.get(_TASK), kept.get(_QUESTION)
+        task_id, question, since = kept.get(_TASK), kept.get(_QUESTION), kept.get(_SINCE)
         if not isinstance(task_id, str):
             return cls()
         return cls(
@@ -45,6 +48,7 @@ class TaskPointer:
             artifacts=_texts(kept.get(_ARTIFACTS)),
             is_at_work=kept.get(_AT_WORK) is True,
             question=question if isinstance(question, int) else None,
+            since=since if isinstance(since, int) else 0,
             calls=tuple(_texts(kept.get(_CALLS))),
         )
 
@@ -53,9 +57,9 @@ class TaskPointer:
         """Whether it is at work on nothing but results, which are given to it again should that be cut off."""
         return self.is_at_work and self.question is None and bool(self.calls)
 
-    def at_work_on_question(self, seq: int) -> TaskPointer:
+    def at_work_on_question(self, seq: int, *, since: int = 0) -> TaskPointer:
         """The same task, at work on the question that ends at `seq`, beside what it is at work on."""
-        return replace(self, is_at_work=True, question=seq)
+        return replace(self, is_at_work=True, question=seq, since=since)
 
     def at_work_on_result(self, call_id: str) -> TaskPointer:
         """The same task, at work on a call's result, beside what it is at work on."""
@@ -63,7 +67,7 @@ class TaskPointer:
 
     def waiting(self) -> TaskPointer:
         """The same task, waiting."""
-        return replace(self, is_at_work=False, question=None, calls=())
+        return replace(self, is_at_work=False, question=None, since=0, calls=())
 
     async def keep_in(self, session: Session) -> None:
         """Keeps the pointer, durably, in place of the one before; no write where it is the same."""
@@ -76,6 +80,8 @@ class TaskPointer:
                 kept[_AT_WORK] = True
             if self.question is not None:
                 kept[_QUESTION] = self.question
+            if self.since:
+                kept[_SINCE] = self.since
             if self.calls:
                 kept[_CALLS] = [*self.calls]
         await session.set(kept)

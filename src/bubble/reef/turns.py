@@ -12,7 +12,7 @@ from bubble.protocol.events import RunFinished, RunStarted
 from bubble.reef.events import Part, TextPart
 from bubble.reef.files import file_part
 
-__all__ = ["later_than", "parts_of"]
+__all__ = ["first_end", "later_than", "parts_of"]
 
 _logger = logging.getLogger("bubble.reef")
 
@@ -21,6 +21,11 @@ def parts_of(turn: Turn) -> tuple[Part, ...]:
     """Its words and files; files that cannot be sent are left out, and logged."""
     words = (TextPart(text=turn.text),) if turn.text else ()
     return (*words, *_files(turn))
+
+
+def first_end(turn: Turn) -> int:
+    """Where the first of its runs ended; 0 where it has none."""
+    return min((end.seq for end in turn.events if isinstance(end.event, RunFinished)), default=0)
 
 
 async def later_than(seq: int, turn: Turn) -> Turn:
