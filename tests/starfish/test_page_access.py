@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import pytest
@@ -231,6 +232,26 @@ def test_the_search_is_reached_from_the_participants_too(server: Server, look: L
     page.get_by_role("button", name="New thread").first.click()
     page.keyboard.press("Control+k")
     expect(page.locator("#ask-value")).to_be_focused()
+
+
+@pytest.mark.requirement("SF-34")
+@pytest.mark.parametrize("capabilities", [["thread.read", "events.subscribe"], ["thread.read"]])
+def test_a_session_that_may_only_read_is_offered_nothing_else(
+    server: Server, look: Look, capabilities: list[str]
+) -> None:
+    ada, _, thread = a_scene(server)
+    token = ada.post(f"/v1/principals/{ada.principal_id}/tokens", {"capabilities": capabilities})["token"]
+    page = look(replace(ada, token=token)).log_in()
+    page.goto(f"{server.url}/?thread={thread}")
+    if "events.subscribe" in capabilities:
+        expect(page.get_by_text("You may read this thread, not write in it.")).to_be_visible()
+        expect(page.locator("#log .tool-state").first).to_be_visible()
+        expect(page.locator("#running")).to_contain_text("Helper is working")
+    else:
+        expect(page.locator("#welcome-title")).to_have_text("This session may not read messages")
+    for name in ("Send", "Invite", "Rename", "Delete", "Leave", "Approve refund", "Stop Helper", "New thread", "Bots"):
+        expect(page.get_by_role("button", name=name, exact=True)).to_have_count(0)
+    expect(page.locator(".role-select")).to_have_count(0)
 
 
 @pytest.mark.requirement("SF-42")

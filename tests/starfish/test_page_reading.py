@@ -130,6 +130,43 @@ def test_a_message_that_goes_on_after_somebody_spoke_says_that_it_does(server: S
     expect(page.locator(".message").last.locator(".continued")).to_be_visible()
 
 
+@pytest.mark.requirement("SF-12")
+def test_who_speaks_in_the_run_of_another_does_not_go_on(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    bot = server.account("Helper", kind="bot", owner=ada.principal_id)
+    thread = ada.thread("Two voices", bot)
+    run = bot.begin(thread, *spoken("one"))
+    ada.go_on(thread, run, *spoken("two", "2"))
+    bot.go_on(thread, run, *spoken("three", "3"))
+    page = look(ada).look_at(thread)
+    expect(page.locator(".message .rich")).to_have_text(["one", "two", "three"])
+    expect(page.locator(".continued:visible")).to_have_count(1)
+    expect(page.locator(".message").last.locator(".continued")).to_be_visible()
+    bot.finish(thread, run)
+
+
+@pytest.mark.requirement("SF-10")
+def test_reactions_show_how_many_however_long_they_are(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    thread = ada.thread("Reactions")
+    ada.say(thread, "react")
+    seq = ada.get(f"/v1/threads/{thread}/messages")["messages"][-1]["metadata"]["bubble"]["firstSeq"]
+    for number, emoji in enumerate(["+1", "a very long reaction that somebody made up", "\u202egpj", "1"]):
+        part = {"kind": "reaction", "targetSeq": seq, "emoji": emoji, "op": "add"}
+        ada.append(
+            thread,
+            {"type": "run_started", "runId": f"{thread}-{number}", "kind": "user_input"},
+            {"type": "message_part", "runId": f"{thread}-{number}", "version": "bubble-v1", "part": part},
+            {"type": "run_finished", "runId": f"{thread}-{number}", "outcome": "success"},
+        )
+    page = look(ada).look_at(thread)
+    shown = page.locator(".reaction")
+    expect(shown).to_have_text(["+1 1", "a very long reaction that somebody made up 1", r"\u202egpj 1", "1 1"])
+    assert shown.locator(".count").evaluate_all(
+        "all => all.every(e => e.getBoundingClientRect().right <= e.parentElement.getBoundingClientRect().right)"
+    )
+
+
 @pytest.mark.requirement("SF-13")
 def test_who_has_scrolled_up_stays_there_and_can_jump_to_the_latest(server: Server, look: Look) -> None:
     ada = server.account("Ada")

@@ -18,6 +18,9 @@ export class Problem extends Error {
 /** Who is logged in; `other` is who is so instead, since then. What to do when the session ends, and when it is somebody else's. */
 export const session = { me: null, other: null, ended: () => {}, replaced: () => {} };
 
+/** Whether the session carries a capability: one by a token may carry less than who is logged in. */
+export const may = (capability) => session.me.capabilities?.includes(capability) ?? true;
+
 /** What shows that a request is of this page and of its session. */
 export const credentials = () => (session.me?.csrfToken ? { "X-Bubble-CSRF": session.me.csrfToken } : {});
 
@@ -26,10 +29,11 @@ export async function call(method, path, { body, text, key } = {}) {
   const sent = text ?? (body === undefined ? undefined : JSON.stringify(body));
   if (sent !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers["Idempotency-Key"] = key;
+  const token = session.me?.csrfToken;
   let { answer, said } = await ask(method, path, headers, sent);
-  if (answer.status === 403 && (await isRenewed())) ({ answer, said } = await ask(method, path, headers, sent));
+  if (answer.status === 403 && (await isRenewed(token))) ({ answer, said } = await ask(method, path, headers, sent));
   if (answer.status === 204) return null;
-  if (answer.ok) return readJson(said);
+  if (answer.ok) return withReactions(readJson(said), said);
   if (answer.status === 401) session.ended();
   if (session.other) throw replaced();
   throw problemOf(answer.status, said);
@@ -45,17 +49,16 @@ async function ask(method, path, headers, body) {
   }
 }
 
-/** Looks who is logged in. Whether it is who it was, in another session: then what was refused may be asked again. */
-export async function isRenewed() {
+/** Looks who is logged in. Whether it is who it was, in another session than the token's: then what came with that may be asked again. */
+export async function isRenewed(token = session.me?.csrfToken) {
   if (!session.me || session.other) return false;
   const answer = await fetch("v1/whoami", { cache: "no-store" }).catch(() => null);
   if (answer?.status === 401) session.ended();
   const now = answer?.ok ? await answer.json().catch(() => null) : null;
   if (!now || session.other) return false;
   if (now.principalId === session.me.principalId) {
-    const isNew = now.csrfToken !== session.me.csrfToken;
     session.me = now;
-    return isNew;
+    return now.csrfToken !== token;
   }
   session.other = now;
   session.replaced();
@@ -103,3 +106,21 @@ export function readJson(text) {
 function kept(value, source) {
   return Number.isFinite(value) && Number(source) === value && (Number.isSafeInteger(value) || !Number.isInteger(value)) ? value : JSON.rawJSON(source);
 }
+
+const NUMBER_KEY = /(?<=[{,]\s*)"(0|[1-9]\d*)"(?=\s*:)/g; // within a text, a quote has a backslash before it
+const KEPT = "\u0000";
+
+/** What was read, with its messages' reactions in their order: JavaScript puts names that are numbers first. */
+export function withReactions(value, text) {
+  if (!text.includes('"reactions"') || text.search(NUMBER_KEY) < 0) return value;
+  const twin = JSON.parse(text.replace(NUMBER_KEY, '"\\u0000$1"'));
+  const [messages, twins] = Array.isArray(value.messages) ? [value.messages, twin.messages] : [[value], [twin]];
+  messages.forEach((message, index) => {
+    const reactions = twins[index]?.metadata?.bubble?.reactions;
+    if (reactions) message.metadata.bubble.reactions = new Map(Object.entries(reactions).map(([emoji, who]) => [emoji.replace(KEPT, ""), who]));
+  });
+  return value;
+}
+
+/** Emoji and who put it there, in the order in which they came. */
+export const reactionsOf = ({ reactions = {} }) => (reactions instanceof Map ? [...reactions] : Object.entries(reactions));

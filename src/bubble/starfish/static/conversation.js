@@ -1,5 +1,5 @@
 // The messages of the open thread: they come over one stream that resumes, older ones by pages when somebody scrolls up to them.
-import { get, readJson, session, threadPath } from "./api.js";
+import { get, readJson, session, threadPath, withReactions } from "./api.js";
 import { $, announce, attempt, make, setText } from "./dom.js";
 import { Log } from "./log.js";
 import { endId, endOf, spoken } from "./messages.js";
@@ -63,7 +63,7 @@ export class Conversation {
       const { reason } = readJson(text);
       if (reason === "not_found" || reason === "unauthenticated") this.on.refused(reason === "not_found" ? 404 : 401);
     } else if (name === "message") {
-      const message = readJson(text);
+      const message = withReactions(readJson(text), text);
       this.queue.set(message.id, message);
       this.plan();
     } else if (name === "message.removed") {

@@ -119,6 +119,14 @@ export class Log {
     for (const { message, element } of this.byId.values()) if (element) updateMessage(element, message, this.room);
   }
 
+  /** Whether who speaks in a run spoke in it before. Of what is not here it is taken to be so. */
+  goesOn({ metadata: { bubble: { runId, principalId, continuation } } }) {
+    if (continuation === undefined) return false;
+    const ids = Array.from({ length: continuation }, (_, number) => (number ? `${runId}~${number}` : runId));
+    const earlier = ids.map((id) => this.byId.get(id)?.message);
+    return earlier.some((message) => message === undefined || message.metadata.bubble.principalId === principalId);
+  }
+
   /** Whether a message of this run is here. */
   tellsOf(runId) {
     return [...this.byId.values()].some(({ message }) => message.metadata.bubble.runId === runId && !isFact(message));

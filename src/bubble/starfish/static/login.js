@@ -8,10 +8,10 @@ const problem = document.getElementById("problem");
 const button = form.querySelector("button");
 
 const query = new URLSearchParams(location.search);
-const thread = query.get("thread");
+const thread = query.get("thread") ?? history.state?.thread ?? null;
 let code = query.get("code");
-// The code is taken out of the address at once, so that it stays neither on the screen nor in the history.
-history.replaceState(null, "", location.pathname);
+// The code is taken out of the address at once, so that it stays neither on the screen nor in the history. The thread outlives a reload.
+history.replaceState({ thread }, "", location.pathname);
 
 /** Whether the page has sent us here because the session had ended. */
 function takeNotice() {
@@ -28,8 +28,8 @@ function offer() {
 }
 
 async function reason(answer) {
-  const said = code && answer.status === 401
-    ? "This link was used before, or is too old."
+  const said = answer.status === 401
+    ? code ? "This link was used before, or is too old." : "This token is unknown, too old or revoked. Check that you have pasted all of it."
     : await answer.json().then(({ message }) => message, () => `The server answered ${answer.status}.`);
   return code ? `${said} Ask for another link, or paste a token.` : said;
 }

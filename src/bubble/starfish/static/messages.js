@@ -1,5 +1,6 @@
 // One message as an element, made once and changed in place.
 import { attempt, clone, exactTime, make, setAvatar, setText, timeText } from "./dom.js";
+import { reactionsOf } from "./api.js";
 import { marked } from "./marks.js";
 import { isFact, kindOf, showPart } from "./parts.js";
 
@@ -40,7 +41,7 @@ export function showHead(element, message, room) {
   const badge = element.querySelector(".badge");
   badge.hidden = room.kindOf(id) !== "bot";
   setText(badge, "bot");
-  element.querySelector(".continued").hidden = message.metadata.bubble.continuation === undefined;
+  element.querySelector(".continued").hidden = !room.goesOn(message);
   element.classList.toggle("mine", id === room.me);
   element.setAttribute("aria-label", `${name}, ${timeText(message.metadata.bubble.createdAt)}`);
 }
@@ -58,10 +59,11 @@ function showFoot(foot, message, room) {
   const children = [];
   if (about.error) children.push(make("p", { class: "problem" }, marked(about.error)));
   if (about.status === "finished" && OUTCOMES[about.outcome]) children.push(make("span", { class: `outcome ${about.outcome}` }, OUTCOMES[about.outcome]));
-  for (const [emoji, who] of Object.entries(about.reactions ?? {})) {
-    children.push(make("span", { class: "reaction", title: who.map(room.nameOf).join(", ") }, make("bdi", {}, emoji), ` ${who.length}`));
+  const reactions = reactionsOf(about);
+  for (const [emoji, who] of reactions) {
+    children.push(make("span", { class: "reaction", title: who.map(room.nameOf).join(", ") }, make("bdi", {}, marked(emoji)), make("span", { class: "count" }, ` ${who.length}`)));
   }
-  const key = JSON.stringify([about.error, about.status, about.outcome, about.reactions]);
+  const key = JSON.stringify([about.error, about.status, about.outcome, reactions]);
   if (foot.dataset.key === key) return;
   foot.dataset.key = key;
   foot.hidden = children.length === 0;
@@ -88,6 +90,6 @@ export function joins(before, message) {
 export function spoken(element, message, room) {
   const texts = [...element.querySelectorAll(".part.text")].map((part) => part.textContent.trim());
   const tools = message.parts.filter((part) => kindOf(part) === "tool").length;
-  const text = texts.join(" ").slice(0, 600) || (tools ? `${tools} tool calls` : "");
+  const text = texts.join(" ").slice(0, 600) || (tools ? `${tools} tool call${tools === 1 ? "" : "s"}` : "");
   return text && `${room.nameOf(message.metadata.bubble.principalId)}: ${text}`;
 }

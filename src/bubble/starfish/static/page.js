@@ -1,5 +1,5 @@
 // The page: who is logged in, which thread is open, how the connection is. The rest is in the modules beside this one.
-import { get, isRenewed, remove, session, threadPath } from "./api.js";
+import { get, isRenewed, may, remove, session, threadPath } from "./api.js";
 import { ask, dismiss } from "./ask.js";
 import { Bots } from "./bots.js";
 import { Composer } from "./composer.js";
@@ -85,8 +85,9 @@ function roomOf(threadId) {
     threadId,
     me,
     nameOf,
+    goesOn: (message) => conversation.log.goesOn(message),
     kindOf: (id) => names.principal(id)?.kind,
-    mayDecide: ({ metadata: { bubble } }) => people.mayWrite && session.me.kind === "user" && bubble.principalId !== me && runs.find(bubble.runId)?.principalId !== me,
+    mayDecide: ({ metadata: { bubble } }, type) => people.mayAppend(type) && session.me.kind === "user" && bubble.principalId !== me && runs.find(bubble.runId)?.principalId !== me,
   };
 }
 
@@ -107,7 +108,7 @@ const people = new People({
   },
 });
 
-const runs = new Runs({ nameOf, mayStop: () => people.mayWrite, onChange: () => people.setRunning(runs.open), onEnd: (run, isLive) => conversation.end(run, isLive) });
+const runs = new Runs({ nameOf, mayStop: () => people.mayAppend("run_interrupt_requested"), onChange: () => people.setRunning(runs.open), onEnd: (run, isLive) => conversation.end(run, isLive) });
 
 const composer = new Composer({
   onSend: () => conversation.log.toEnd(),
@@ -170,6 +171,7 @@ function tell(text) {
 function refused(status) {
   if (session.other) return;
   if (status === 401) return toLogin();
+  if (status === 404 && !may("events.subscribe")) return gone("This session may not read messages");
   gone(status === 404 ? "You have no access to this thread" : "The thread cannot be shown");
 }
 
@@ -410,7 +412,8 @@ async function begin() {
   session.ended = toLogin;
   setText($("me"), marked(session.me.displayName));
   $("me").title = `${marked(session.me.displayName)} (${session.me.principalId})`;
-  $("open-bots").hidden = session.me.kind !== "user";
+  $("open-bots").hidden = session.me.kind !== "user" || Boolean(session.me.capabilities ?? session.me.threads);
+  for (const id of ["new-thread", "welcome-new"]) $(id).hidden = !may("threads.create");
   $("starting").hidden = true;
   $("app").hidden = false;
   await threads.load();

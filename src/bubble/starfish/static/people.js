@@ -1,10 +1,12 @@
 // Who takes part, in which role, and who is running; and what an owner may do with the thread.
-import { get, patch, put, remove, session, threadPath } from "./api.js";
+import { get, may, patch, put, remove, session, threadPath } from "./api.js";
 import { $, act, clone, make, setAvatar, setText } from "./dom.js";
 import { ask } from "./ask.js";
 import { marked } from "./marks.js";
+import { titleOf } from "./threads.js";
 
 const AGAIN = 4_000; // when the participants could not be had
+const MESSAGE = ["run_started", "message_part", "run_finished"];
 const ROLES = ["observer", "participant", "owner"];
 
 export class People {
@@ -48,12 +50,24 @@ export class People {
     return this.thread?.role;
   }
 
-  get manages() {
+  get owns() {
     return this.isAdmin || this.role === "owner";
   }
 
-  get mayWrite() {
+  get manages() {
+    return this.owns && may("grants.manage");
+  }
+
+  get takesPart() {
     return this.isAdmin || ![undefined, "observer"].includes(this.role);
+  }
+
+  get mayWrite() {
+    return MESSAGE.every((type) => this.mayAppend(type));
+  }
+
+  mayAppend(type) {
+    return this.takesPart && may(`events.${type}`);
   }
 
   principal(id) {
@@ -89,10 +103,10 @@ export class People {
     this.showList();
     setText($("thread-id"), this.thread?.threadId ?? "");
     $("invite").hidden = !this.manages;
-    $("rename").hidden = !this.manages;
-    $("delete").hidden = !this.manages;
-    $("leave").hidden = !this.role;
-    $("join").hidden = this.mayWrite || this.thread?.joinPolicy !== "open";
+    $("rename").hidden = !this.owns || !may("thread.update");
+    $("delete").hidden = !this.owns || !may("thread.delete");
+    $("leave").hidden = !this.role || !may("grants.leave");
+    $("join").hidden = this.takesPart || !may("grants.join") || this.thread?.joinPolicy !== "open";
   }
 
   showList() {
@@ -155,7 +169,8 @@ export class People {
   removeSomebody(principalId, name) {
     const { threadId } = this.thread;
     return ask({
-      title: ["Remove ", make("bdi", {}, name), "?"],
+      threadId,
+      title: ["Remove ", make("bdi", {}, name), " from ", this.title(), "?"],
       text: "They see nothing of this thread from now on. What they wrote stays.",
       confirm: "Remove",
       danger: true,
@@ -169,7 +184,8 @@ export class People {
   rename() {
     const { threadId } = this.thread;
     return ask({
-      title: "Rename the thread",
+      threadId,
+      title: ["Rename ", this.title()],
       label: "Its name",
       value: this.thread.title ?? "",
       required: false,
@@ -186,25 +202,32 @@ export class People {
   async leave() {
     const { threadId } = this.thread;
     const isDone = await ask({
-      title: "Leave the thread?",
+      threadId,
+      title: ["Leave ", this.title(), "?"],
       text: "You need another invitation to come back.",
       confirm: "Leave",
       danger: true,
       action: () => remove(threadPath(threadId, `/grants/${encodeURIComponent(session.me.principalId)}`)),
     });
-    if (isDone) this.on.gone("You left the thread");
+    if (isDone) this.on.gone(threadId, "You left the thread");
   }
 
   async destroy() {
     const { threadId } = this.thread;
     const isDone = await ask({
-      title: "Delete the thread for good?",
+      threadId,
+      title: ["Delete ", this.title(), " for good?"],
       text: "Its messages are gone for everybody, and nobody can bring them back.",
       confirm: "Delete for good",
       danger: true,
       action: () => remove(threadPath(threadId)),
     });
-    if (isDone) this.on.gone("The thread was deleted");
+    if (isDone) this.on.gone(threadId, "The thread was deleted");
+  }
+
+  /** What the thread is called, within a sentence. */
+  title() {
+    return make("bdi", {}, titleOf(this.thread));
   }
 
   problem() {

@@ -1,5 +1,5 @@
 // The list of threads: by latest activity, with what is unread, searched by the server.
-import { get, post, put, session, threadPath } from "./api.js";
+import { get, may, post, put, session, threadPath } from "./api.js";
 import { $, briefTime, make, setText } from "./dom.js";
 import { ask } from "./ask.js";
 import { isSeen, marked } from "./marks.js";
@@ -11,8 +11,10 @@ const LOOK = 10; // messages that are looked at to count what is unread
 export const titleOf = ({ title }) => (isSeen(title ?? "") ? marked(title) : "Untitled thread");
 
 export class Threads {
-  constructor({ onOpen }) {
+  /** `onOpen(threadId)`; `isShown()` says whether the open thread is on the screen: on a phone this list may stand in its place. */
+  constructor({ onOpen, isShown }) {
     this.onOpen = onOpen;
+    this.isShown = isShown;
     this.threads = [];
     this.after = null;
     this.pages = 1;
@@ -87,6 +89,7 @@ export class Threads {
   async seen(threadId, seq) {
     this.wasSeen(threadId, seq);
     tellSeen(session.me.principalId, threadId, seq);
+    if (!may("cursor.write")) return;
     await put(threadPath(threadId, "/cursor"), { seq }).catch(() => {}); // the next message brings it again
   }
 
@@ -107,8 +110,13 @@ export class Threads {
     document.title = `${total ? `(${total}) ` : ""}${this.title ? `${this.title} · ` : ""}Bubble`;
   }
 
+  /** What comes into a thread that is on the screen is not counted as unread. */
+  isRead(threadId) {
+    return threadId === this.current && this.isShown();
+  }
+
   countOf({ threadId }) {
-    return threadId === this.current ? 0 : this.unread.get(threadId)?.count ?? 0;
+    return this.isRead(threadId) ? 0 : this.unread.get(threadId)?.count ?? 0;
   }
 
   showList() {
@@ -143,12 +151,12 @@ export class Threads {
 
   /** Counts what is unread where something happened since the last count, one thread after the other. */
   async count() {
-    if (this.counting) return;
+    if (this.counting || !may("cursor.write")) return;
     this.counting = true;
     try {
       for (const thread of this.threads) {
         const known = this.unread.get(thread.threadId);
-        if (thread.threadId === this.current || !thread.role || known?.head === thread.headSeq) continue;
+        if (this.isRead(thread.threadId) || !thread.role || known?.head === thread.headSeq) continue;
         this.unread.set(thread.threadId, await unreadOf(thread, known));
         this.show();
       }

@@ -44,8 +44,8 @@ export function showTool(element, part, message, room) {
   showJson(card.querySelector(".tool-input"), part.input ?? part.rawInput);
   showJson(card.querySelector(".tool-output"), part.output);
   setText(card.querySelector(".tool-error"), part.state === "output-error" ? words(part.errorText ?? "") : "");
-  showForm(card, ".decide", isWaiting && room.mayDecide(message));
-  showForm(card, ".answer", isWanted && room.mayDecide(message));
+  showForm(card, ".decide", isWaiting && room.mayDecide(message, "tool_call_approval"));
+  showForm(card, ".answer", isWanted && room.mayDecide(message, "tool_call_result"));
   if ((isWaiting || isWanted) && !card.dataset.opened) {
     card.dataset.opened = "true";
     card.querySelector(".tool-input").open = true; // who decides must see on what
