@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from playwright.sync_api import Page, Route, expect
+from playwright.sync_api import Page, Request, Route, expect
 
 from tests.starfish.conftest import Look
 from tests.starfish.stage import Looker, Server, parts
@@ -225,6 +225,25 @@ def test_a_message_that_is_too_long_is_not_taken_out_of_the_field(server: Server
     expect(page.locator(".message .rich")).to_have_text("short")
 
 
+@pytest.mark.requirement("SF-21")
+def test_what_the_browser_has_no_room_to_keep_is_said_to_be_lost_by_a_reload(server: Server, look: Look) -> None:
+    ada = server.account("Ada")
+    page = look(ada).look_at(ada.thread("No room"))
+    page.route("**/events:batch", lambda route: route.abort())
+    page.evaluate("""() => {
+      for (let size = 4_000_000, number = 0; size >= 1; number += 1) {
+        try { sessionStorage.setItem(`theirs${number}`, "x".repeat(size)); } catch { size = Math.floor(size / 2); }
+      }
+    }""")
+    page.get_by_label("Message", exact=True).fill("no room for this")
+    page.get_by_role("button", name="Send", exact=True).click()
+    expect(page.locator("#outbox li")).to_contain_text("It is lost when this page is loaded again")
+    page.evaluate("sessionStorage.removeItem('theirs0')")
+    page.locator("#outbox").get_by_role("button", name="Retry").click()
+    expect(page.locator("#outbox li")).to_contain_text("Not sent")
+    expect(page.locator("#outbox li")).not_to_contain_text("It is lost")
+
+
 @pytest.mark.requirement("SF-30")
 def test_a_login_that_is_loaded_again_still_leads_into_its_thread(server: Server, look: Look) -> None:
     ada = server.account("Ada")
@@ -281,12 +300,12 @@ def test_on_a_phone_only_what_was_on_the_screen_counts_as_seen(server: Server, l
     looker.look_at(thread, page)
     expect(page.locator(".fact-line")).to_have_count(2)
     told: list[int] = []
-    page.on(
-        "request",
-        lambda one: (
-            told.append(one.post_data_json["seq"]) if one.url.endswith("/cursor") and one.method == "PUT" else None
-        ),
-    )
+
+    def hear(request: Request) -> None:
+        if request.url.endswith("/cursor") and request.method == "PUT":
+            told.append(json.loads(request.post_data or "{}")["seq"])
+
+    page.on("request", hear)
     page.clock.run_for(1_000)
 
     def say(text: str) -> None:
@@ -304,7 +323,7 @@ def test_on_a_phone_only_what_was_on_the_screen_counts_as_seen(server: Server, l
     expect(page.locator(".unread")).to_have_count(0)
     head = ada.get(f"/v1/threads/{thread}")["headSeq"]
     while head not in told:
-        page.evaluate("() => new Promise((done) => setTimeout(done)), 1")
+        page.evaluate("1")
     page.get_by_role("button", name="Participants", exact=True).click()
     say("while the participants are shown")
     page.evaluate("() => fetch('v1/whoami').then((one) => one.text())")
