@@ -1,8 +1,8 @@
 """What a watcher is sent at a time: frames, and the same as server-sent events, made once for all who are at the same place.
 
-A place in a transcript is the counter of its last row. A counter is the seq of the last event that changed the row's message, times 2^24,
-plus a number, so that no two rows have the same: a message of more rows fits into no memory. The log alone decides on it, so a place that
-one server, board or stretch gave is the same place on every other, before and after a restart.
+A place in a transcript is the counter of its last row. A counter is the seq of the last event that changed the row's message, times 65,536,
+plus a number, so that no two rows have the same. The log alone decides on it, so a place that one server, board or stretch gave is the same
+place on every other, before and after a restart. Of a message with more rows than there are numbers, the newest are told.
 
 The rows of one event are numbered from the end. Of what it changed, less and less is left as later events change it again, so a row that
 somebody has not got yet keeps its number or gets a higher one, never a lower one than what they have. That holds where rows are told as
@@ -39,7 +39,7 @@ __all__ = [
 ]
 
 #: The number of the last row that an event changed.
-LAST: Final = 2**24 - 1
+LAST: Final = 65_535
 #: How much a watcher is sent at a time, if it is not one row that is larger; bytes of bodies.
 SLICE_BYTES: Final = 128 * 1024
 _DELETE_BYTES: Final = 100
@@ -115,12 +115,13 @@ def is_amid(counter: int) -> bool:
 
 
 def numbered_back(rows: Iterable[Placed]) -> Iterator[Posted]:
-    """The rows with their counters. They are given from the last one back."""
+    """The rows with their counters, but those for which an event has no number left. They are given from the last one back."""
     seq, number = 0, LAST
     for row in rows:
         number = number - 1 if row.seq == seq else LAST
         seq = row.seq
-        yield Posted(counter_of(seq, number), row.since, row.row)
+        if number >= 0:
+            yield Posted(counter_of(seq, number), row.since, row.row)
 
 
 def encode_frames(frames: Iterable[WatchFrame], whose: Whose, *, after: int | None) -> bytes:
