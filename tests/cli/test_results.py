@@ -127,11 +127,22 @@ def test_the_first_result_counts(admin: Shell, bot: Shell, thread: str) -> None:
     calls(bot, thread, "r1", "c1", "c2")
     admin.ok("result", thread, "blue", "--call", "c1")
     before = last_event(admin, thread)
-    said = "weather (r1 c1) has a result already, and the first one counts."
+    said = "weather (r1 c1) has a result already, and the first one counts; "
     assert said in admin.fails("result", thread, "red", "--call", "c1", code=1)
     assert last_event(admin, thread) == before
     admin.ok("result", thread, "red")
     assert given(admin, thread)[1] == "c2"
+
+
+def test_a_result_that_the_agent_could_not_be_given_is_given_again_on_purpose_alone(
+    admin: Shell, bot: Shell, thread: str
+) -> None:
+    calls(bot, thread, "r1", "c1", "c2")
+    assert "--again needs the --call" in admin.fails("result", thread, "blue", "--again", code=2)
+    assert "leave --again out" in admin.fails("result", thread, "blue", "--call", "c1", "--again", code=1)
+    admin.ok("result", thread, "blue", "--call", "c1")
+    admin.ok("result", thread, "blue", "--call", "c1", "--again")
+    assert given(admin, thread) == ("r1", "c1", {"city": "Oslo"}, "blue")
 
 
 @pytest.mark.parametrize(

@@ -53,6 +53,8 @@ class _Call:
     name: str
     input: JSONValue
     is_waiting: bool
+    is_answered: bool
+    """Whether somebody gave it a result."""
     end: str | None
     """What came of it, in words, so that no result can be given any more."""
 
@@ -80,12 +82,18 @@ def result(
     as_text: Annotated[
         bool, typer.Option("--text", help="It is text, whatever it looks like; else what is JSON is taken for that.")
     ] = False,
+    again: Annotated[
+        bool,
+        typer.Option("--again", help="The --call has a result, but its agent could not be given it: give it one anew."),
+    ] = False,
     as_json: JsonOption = False,
     profile: ProfileOption = None,
 ) -> None:
     """Give a tool call that waits for it its result, in place of the tool."""
+    if again and tool_call_id is None:
+        raise UsageProblem("--again needs the --call that has a result.")
     output = _output(_given(value or [], file), as_text=as_text)
-    call, stored = run_async(_append(profile, thread_id, run_id, tool_call_id, output))
+    call, stored = run_async(_append(profile, thread_id, run_id, tool_call_id, output, again=again))
     tell(stored, as_json=as_json, said=f"Gave {call.name} its result, seq {stored.seq}.")
 
 
@@ -123,12 +131,14 @@ def _output(text: str, *, as_text: bool) -> Raw:
 
 
 async def _append(
-    profile: str | None, thread_id: str, run_id: str | None, tool_call_id: str | None, output: Raw
+    profile: str | None, thread_id: str, run_id: str | None, tool_call_id: str | None, output: Raw, *, again: bool
 ) -> tuple[_Call, SequencedEvent]:
     async with connected(profile) as bubble:
         me = (await bubble.who_am_i()).principal_id
         call = await _chosen(bubble, thread_id, run_id, tool_call_id, me)
-        if call.end is not None:
+        if again and not call.is_answered:
+            raise CommandError(f"{call} was given no result yet: leave --again out.")
+        if call.end is not None and not again:
             raise CommandError(f"{call} {call.end}.")
         event = ToolCallResult(
             principal_id=me,
@@ -218,6 +228,7 @@ def _calls_in(message: BubbleMessage, me: str) -> list[_Call]:
             name=tool_name(part),
             input=part.get("input"),
             is_waiting=awaits_result(part) and end is None and not is_over,
+            is_answered=call_id in answered,
             end=end,
         )
     return list(calls.values())
@@ -226,7 +237,7 @@ def _calls_in(message: BubbleMessage, me: str) -> list[_Call]:
 def _end(part: MessagePart, *, is_answered: bool) -> str | None:
     approval = part.get("approval")
     if is_answered:
-        return "has a result already, and the first one counts"
+        return "has a result already, and the first one counts; if its agent could not be given that, --again gives one anew"
     if part.get("state") == "approval-responded" and isinstance(approval, dict) and approval.get("approved") is False:
         return "was rejected"
     return None if part.get("preliminary") is True else _ENDS.get(str(part.get("state")))
