@@ -31,10 +31,11 @@ from bubble.reef.client import A2AClient
 from bubble.reef.conversations import Conversation, Conversations
 from bubble.reef.discretion import quoted
 from bubble.reef.events import WAITING, AgentEvent
-from bubble.reef.failures import AgentFailure, Broken, Misdirected, Refused, Silent
+from bubble.reef.failures import AgentFailure, Broken, Refused, Silent
 from bubble.reef.messages import OutgoingMessage, function_response
 from bubble.reef.pointers import TaskPointer
 from bubble.reef.sayings import EndBlock, Event, Failure, Saying, say
+from bubble.reef.tasks import Tasks
 from bubble.reef.translator import Translator
 from bubble.reef.turns import first_end, later_than, parts_of
 
@@ -43,7 +44,6 @@ __all__ = ["ReefAgent"]
 _logger = logging.getLogger("bubble.reef")
 
 _LEAVING_SECONDS = 0.3
-_ASKING_SECONDS = 1.5
 _ASK_AGAIN = "If its work is wanted, ask again."
 _IS_OVER = (
     f"The result was not given to the agent: the task that called for it is over, or unknown by now. {_ASK_AGAIN}"
@@ -64,6 +64,7 @@ class ReefAgent:
     def __init__(self, client: A2AClient) -> None:
         self._client = client
         self._conversations = Conversations()
+        self._tasks = Tasks(client, self._conversations)
 
     async def close(self) -> None:
         """Closes the connections to the agent."""
@@ -79,13 +80,13 @@ class ReefAgent:
             if left.files:
                 await reply.fail("None of these files can be sent to the agent.")
             return
-        pointer = await self._pointer_to_continue(turn.thread_id, reply.session)
+        pointer = await self._tasks.pointer_to_continue(turn.thread_id, reply.session)
         working = pointer.at_work_on_question(turn.through_seq, since=0 if left is turn else first_end(left))
         message = OutgoingMessage(parts=parts, context_id=turn.thread_id, task_id=pointer.task_id)
         try:
             await self._converse(partial(self._hear_out, message), reply, pointer, working)
         except (Refused, Broken) as failure:
-            if pointer.task_id is None or not await self._may_be_over(pointer.task_id, failure):
+            if pointer.task_id is None or not await self._tasks.may_be_over(pointer.task_id, failure):
                 raise
             # The agent was restarted, or finished the task behind our back. The words still want an answer.
             _logger.info("Task %s is not continued: %s", quoted(pointer.task_id), failure.message)
@@ -95,7 +96,7 @@ class ReefAgent:
         """Sends somebody's result as the answer to the agent's function call, to the task that made it. Without one it is dropped."""
         await reply.start()
         thread_id, call_id = result.thread_id, result.tool_call_id
-        pointer = await self._pointer_for(thread_id, reply.session)
+        pointer = await self._tasks.pointer_for(thread_id, reply.session)
         if pointer.task_id is None:
             _logger.warning("The result of %s is dropped: its thread has no task that waits.", quoted(call_id))
             raise AgentFailure(_IS_OVER)
@@ -107,9 +108,9 @@ class ReefAgent:
         try:
             await self._converse(partial(self._hear_out, message), reply, pointer, pointer.at_work_on_result(call_id))
         except (Refused, Broken) as failure:
-            if (why := await self._why_it_is_over(pointer.task_id, failure)) is None:
+            if (why := await self._tasks.why_it_is_over(pointer.task_id, failure)) is None:
                 raise
-            await self._forget(reply.session, pointer.task_id)
+            await self._tasks.forget(reply.session, pointer.task_id)
             raise AgentFailure(f"{why} {_ASK_AGAIN}") from failure
 
     async def cancel(self, thread_id: str, session: Session) -> None:
@@ -120,16 +121,16 @@ class ReefAgent:
         if task_id is not None and self._conversations.about(thread_id, task_id) is None:
             cut_off.add(task_id)
         for task_id in cut_off:
-            await self._forget(session, task_id)
+            await self._tasks.forget(session, task_id)
         await asyncio.gather(*(self._client.cancel_task(task_id) for task_id in cut_off))
 
     async def resume(self, thread_id: str, session: Session) -> None:
         """Takes up the task that the session holds, and ends one that still works on a question: that is asked anew."""
-        pointer = await self._pointer_for(thread_id, session)
+        pointer = await self._tasks.pointer_for(thread_id, session)
         if pointer.task_id is not None and pointer.is_at_work and not pointer.is_at_work_on_results:
-            event = await self._task_as_it_is(pointer.task_id)
+            event = await self._tasks.as_it_is(pointer.task_id)
             if event is None or not (event.ends_the_task or event.state in WAITING):
-                await self._end_cut_off(pointer.task_id, session)
+                await self._tasks.end_cut_off(pointer.task_id, session)
 
     # --- what was cut off -------------------------------------------------------------------------------------------------------
 
@@ -138,20 +139,20 @@ class ReefAgent:
 
         The turn as it is where there is no such question, or nothing to show: then it is asked anew.
         """
-        pointer = await self._pointer_for(turn.thread_id, reply.session)
+        pointer = await self._tasks.pointer_for(turn.thread_id, reply.session)
         if pointer.task_id is None or not pointer.is_at_work or pointer.question is None:
             return turn
         if first_end(turn) < pointer.since:  # the answer to what is earlier was cut off, too, and is nowhere else
-            await self._end_cut_off(pointer.task_id, reply.session)
+            await self._tasks.end_cut_off(pointer.task_id, reply.session)
             return turn
         later = await later_than(pointer.question, turn)
         if len(later.events) == len(turn.events):
             return turn
-        event = await self._task_as_it_is(pointer.task_id)
+        event = await self._tasks.as_it_is(pointer.task_id)
         if event is not None and await self._show(event, pointer, reply):
             return later
         if event is not None and event.ends_the_task:
-            await self._forget(reply.session, pointer.task_id)
+            await self._tasks.forget(reply.session, pointer.task_id)
         return turn
 
     async def _is_still_wanted(self, call_id: str, pointer: TaskPointer, task_id: str, reply: Reply) -> bool:
@@ -160,13 +161,13 @@ class ReefAgent:
         A task that waits may wait for this very result, so it gets it, perhaps for the second time.
         """
         try:
-            event = await self._task_in_time(task_id)
+            event = await self._tasks.as_it_is_in_time(task_id)
         except Refused as refused:
             if refused.about != "task":
                 raise
             event = None
         if event is None or (event.ends_the_task and call_id not in pointer.calls):
-            await self._forget(reply.session, task_id)
+            await self._tasks.forget(reply.session, task_id)
             raise AgentFailure(_IS_OVER)
         if call_id not in pointer.calls or event.state in WAITING:
             return True
@@ -174,7 +175,7 @@ class ReefAgent:
             _logger.info("The stream of task %s is taken up again.", quoted(task_id))
             await self._converse(self._rejoin, reply, pointer, pointer)
         elif not await self._show(event, pointer, reply):
-            await self._forget(reply.session, task_id)
+            await self._tasks.forget(reply.session, task_id)
             raise AgentFailure(_ENDED_UNHEARD)
         return False
 
@@ -184,7 +185,7 @@ class ReefAgent:
             return False
         translator = Translator(known_artifacts=pointer.artifacts)
         with self._conversations.hold(reply, translator, pointer) as conversation:
-            self._claim(event, conversation)
+            self._tasks.claim(event, conversation)
             sayings = [each for each in translator.translate(event) if not isinstance(each, EndBlock)]
             if not sayings and not translator.is_waiting:
                 return False
@@ -255,7 +256,7 @@ class ReefAgent:
     ) -> None:
         async with aclosing(events):
             async for event in events:
-                self._claim(event, conversation)
+                self._tasks.claim(event, conversation)
                 if conversation.hearing.is_again(event):
                     after_gap = False
                     continue
@@ -264,7 +265,7 @@ class ReefAgent:
                 after_gap = False
                 conversation.hearing.note(event)
                 sayings = conversation.translator.translate(event)
-                await self._note_work(conversation)
+                await self._tasks.note_work(conversation)
                 await self._say(sayings, conversation.reply)
                 if conversation.translator.is_complete:
                     return
@@ -291,13 +292,13 @@ class ReefAgent:
         except AgentFailure:
             return
         if event is not None and (event.ends_the_task or event.state in WAITING):
-            self._claim(event, conversation)
+            self._tasks.claim(event, conversation)
             await self._say(conversation.translator.translate(event), conversation.reply)
 
     async def _ask_anew(
         self, message: OutgoingMessage, reply: Reply, pointer: TaskPointer, working: TaskPointer
     ) -> None:
-        await self._forget(reply.session, pointer.task_id)
+        await self._tasks.forget(reply.session, pointer.task_id)
         nothing = TaskPointer()
         try:
             working = replace(working, task_id=None, artifacts=(), calls=())
@@ -306,21 +307,6 @@ class ReefAgent:
             if refused.about == "message" and not refused.begun:  # so it was not because of the task
                 await pointer.waiting().keep_in(reply.session)
             raise
-
-    async def _may_be_over(self, task_id: str, failure: Refused | Broken) -> bool:
-        """Whether the message was not taken because its task takes none any more: what the agent itself says, not a proxy's page."""
-        if failure.begun:
-            return False
-        if isinstance(failure, Refused):
-            return failure.about is not None
-        # The official 0.3 server over HTTP+JSON breaks the stream off where others say what is wrong.
-        try:
-            event = await self._client.get_task(task_id)
-        except Refused as refused:
-            return refused.about == "task"
-        except AgentFailure:
-            return False
-        return event is not None and event.ends_the_task
 
     async def _leave(self, conversation: Conversation) -> None:
         # Only what is tidy; the runtime ends the run in any case, and waits for nobody.
@@ -332,7 +318,7 @@ class ReefAgent:
         if translator.is_waiting:
             await TaskPointer(task_id=translator.task_id, artifacts=translator.artifacts).keep_in(reply.session)
             return
-        await self._forget(reply.session, translator.task_id)
+        await self._tasks.forget(reply.session, translator.task_id)
         if translator.outcome is not None:
             reply.conclude(translator.outcome)
 
@@ -340,7 +326,7 @@ class ReefAgent:
         """What becomes of the pointer: a task of which something was heard is lost, one that was not reached goes on waiting."""
         reply, continued = conversation.reply, pointer.task_id
         if isinstance(failure, Silent) or failure.begun or conversation.hearing:
-            await self._forget(reply.session, conversation.task_id)
+            await self._tasks.forget(reply.session, conversation.task_id)
         elif continued != TaskPointer.of(reply.session).task_id:  # another conversation has brought it to its end
             return
         elif continued and self._conversations.about(reply.thread_id, continued, beside=conversation) is None:
@@ -352,90 +338,3 @@ class ReefAgent:
                 await say(saying, reply.run)
             except PayloadTooLarge as error:
                 await say(Failure(f"Something of the reply is left out. {error.message}"), reply.run)
-
-    # --- tasks ------------------------------------------------------------------------------------------------------------------
-
-    async def _pointer_to_continue(self, thread_id: str, session: Session) -> TaskPointer:
-        """The task that takes the people's next words: one at work may, as well as one that waits, unless it was left behind."""
-        pointer = await self._pointer_for(thread_id, session)
-        if pointer.task_id is None or not pointer.is_at_work:
-            return pointer
-        if self._conversations.about(thread_id, pointer.task_id) is not None:
-            return pointer
-        event = await self._task_as_it_is(pointer.task_id)
-        if event is not None and event.state in WAITING:
-            await pointer.waiting().keep_in(session)
-        elif event is not None and event.ends_the_task:
-            await self._forget(session, pointer.task_id)
-        else:
-            await self._end_cut_off(pointer.task_id, session)
-        return TaskPointer.of(session)
-
-    async def _pointer_for(self, thread_id: str, session: Session) -> TaskPointer:
-        """The task of the thread: that of its latest conversation, or the one that the session holds, if it is the thread's."""
-        pointer = TaskPointer.of(session)
-        if (latest := self._conversations.latest(thread_id)) is not None:
-            known = pointer if pointer.task_id == latest.task_id else latest.working
-            return replace(known, task_id=latest.task_id, artifacts=latest.translator.artifacts)
-        if pointer.task_id is not None and not self._conversations.claim(thread_id, pointer.task_id):
-            _logger.warning(
-                "Task %s is not continued on thread %s: it is another thread's.", quoted(pointer.task_id), thread_id
-            )
-            await TaskPointer().keep_in(session)
-        return TaskPointer.of(session)
-
-    async def _end_cut_off(self, task_id: str, session: Session) -> None:
-        _logger.info("Task %s is cancelled: its turn was cut off.", quoted(task_id))
-        await self._client.cancel_task(task_id)
-        await self._forget(session, task_id)
-
-    async def _task_as_it_is(self, task_id: str) -> AgentEvent | None:
-        with suppress(AgentFailure):
-            return await self._task_in_time(task_id)
-        return None
-
-    async def _task_in_time(self, task_id: str) -> AgentEvent | None:
-        try:
-            async with asyncio.timeout(_ASKING_SECONDS):
-                return await self._client.get_task(task_id)
-        except TimeoutError:
-            raise Silent("The agent does not say what has become of its task.") from None
-
-    async def _why_it_is_over(self, task_id: str, failure: Refused | Broken) -> str | None:
-        """What the agent says of a task that does not take a message because it is over; None where it is not, or nobody can tell."""
-        if failure.begun:
-            return None
-        if isinstance(failure, Refused) and failure.about != "message":
-            return failure.message if failure.about == "task" else None
-        try:
-            event = await self._client.get_task(task_id)
-        except Refused as refused:
-            return refused.message if refused.about == "task" else None
-        except AgentFailure:
-            return None
-        return "The agent's task is over." if event is not None and event.ends_the_task else None
-
-    def _claim(self, event: AgentEvent, conversation: Conversation) -> None:
-        """Makes the event's task the thread's own. Raises `Misdirected` where it is another one's."""
-        thread_id = conversation.reply.thread_id
-        if event.task_id is None:
-            return
-        if not self._conversations.claim(thread_id, event.task_id):
-            _logger.warning(
-                "On thread %s the agent names task %s, which is another thread's.", thread_id, quoted(event.task_id)
-            )
-            raise Misdirected("The agent answered with a task that belongs to another conversation. That is not shown.")
-        conversation.tasks.add(event.task_id)
-
-    async def _note_work(self, conversation: Conversation) -> None:
-        """Keeps the task in the session as soon as it is known, for a start after `kill -9`."""
-        translator, session = conversation.translator, conversation.reply.session
-        kept = TaskPointer.of(session)
-        if translator.task_id is None or translator.is_complete or kept.task_id == translator.task_id:
-            return
-        await replace(conversation.working, task_id=translator.task_id, artifacts=()).keep_in(session)
-
-    async def _forget(self, session: Session, task_id: str | None) -> None:
-        if task_id is not None and TaskPointer.of(session).task_id == task_id:
-            await TaskPointer().keep_in(session)
-            self._conversations.release(session.thread_id, task_id)
