@@ -162,19 +162,23 @@ def test_an_input_that_nests_ten_thousand_levels_deep_breaks_nothing() -> None:
 
 @pytest.mark.requirement("TA-98")
 @pytest.mark.parametrize("grouping", ["speaker", "run"])
-def test_an_input_goes_on_in_the_step_in_which_it_began_and_is_not_shown_in_each_later_one(grouping: Grouping) -> None:
-    late = [chunk("start-step"), chunk("tool-input-delta", toolCallId="c", inputTextDelta='"b"')]
-    log = [
-        started(),
-        chunk("tool-input-start", toolCallId="c", toolName="search"),
-        chunk("tool-input-delta", toolCallId="c", inputTextDelta='["a",'),
-        *late,
-        *late,
-        chunk("tool-input-start", toolCallId="c", toolName="search"),
-        chunk("tool-input-delta", toolCallId="c", inputTextDelta='["c"'),
-    ]
-    [message] = assembled(log, grouping)
-    assert [part["rawInput"] for part in parts(message, "tool-search")] == ['["a",', '["c"']
+def test_an_input_that_goes_on_in_later_steps_is_shown_in_each_of_them_up_to_a_size(grouping: Grouping) -> None:
+    def shown(size: int) -> list[int]:
+        late = [chunk("start-step"), chunk("tool-input-delta", toolCallId="c", inputTextDelta="b")]
+        log = [
+            started(),
+            chunk("tool-input-start", toolCallId="c", toolName="search"),
+            chunk("tool-input-delta", toolCallId="c", inputTextDelta="a" * size),
+            *late,
+            *late,
+            *late,
+        ]
+        [message] = assembled(log, grouping)
+        return [len(part["rawInput"]) for part in parts(message, "tool-search")]
+
+    assert shown(1) == [1, 2, 3, 4]
+    assert shown(30_000) == [30_000, 30_001, 30_002]
+    assert shown(70_000) == [70_000]
 
 
 @pytest.mark.requirement("TA-98")

@@ -296,6 +296,7 @@ def test_the_skip_link_leads_to_what_the_view_is_for(server: Server, look: Look,
     skip.press("Enter")
     expect(page.get_by_role("region", name="Events")).to_be_focused()
     page.goto(f"{server.url}/?thread=none")
+    expect(page.locator("#welcome-title")).to_be_visible()
     skip.press("Enter")
     expect(page.locator("#welcome-title")).to_be_focused()
     assert "#" not in page.url + address

@@ -336,7 +336,7 @@ def test_a_thread_is_created_renamed_and_deleted(server: Server, look: Look) -> 
     expect(page.locator("#title")).to_have_text("Better plans")
     page.get_by_role("button", name="Delete").click()
     answer(page, "Delete for good")
-    expect(page.get_by_text("The thread was deleted")).to_be_visible()
+    expect(page.get_by_role("heading", name="The thread was deleted")).to_be_visible()
     expect(page.locator(".thread-title")).to_have_count(0)
 
 
@@ -372,7 +372,7 @@ def test_who_leaves_has_the_thread_no_more_and_the_last_owner_stays(server: Serv
     expect(page.get_by_role("button", name="Rename")).to_be_hidden()
     page.get_by_role("button", name="Leave").click()
     answer(page, "Leave")
-    expect(page.get_by_text("You left the thread")).to_be_visible()
+    expect(page.get_by_role("heading", name="You left the thread")).to_be_visible()
     owner = look(ada).look_at(thread)
     owner.get_by_role("button", name="Leave").click()
     owner.locator("#ask").get_by_role("button", name="Leave").click()

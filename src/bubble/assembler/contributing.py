@@ -22,6 +22,9 @@ from bubble.protocol.jsontext import JSONValue
 
 __all__ = ["take_chunk", "take_reading"]
 
+# Characters of streamed inputs that an author may have shown once more by going on with them in later steps.
+_MOST_REPEATED: Final = 65_536
+
 
 def take_chunk(stage: Stage, voice: Voice, chunk: Part) -> Holder | None:
     """Takes a chunk of the AI SDK."""
@@ -182,9 +185,16 @@ def _update_call(_: Stage, voice: Voice, chunk: Part) -> Segment | None:
 
 
 def _extend_input(stage: Stage, voice: Voice, chunk: Part) -> Segment | None:
-    call = voice.calls.get(string(chunk, "toolCallId"))
-    # A later step would show all of the input so far once more, and so would each one after it.
-    return None if call is None or call.step != voice.step else _update_call(stage, voice, chunk)
+    call, delta = voice.calls.get(string(chunk, "toolCallId")), string(chunk, "inputTextDelta")
+    if call is None:
+        return None
+    if call.step != voice.step and not call.segment.reducer.would_update(chunk):
+        # A later step shows all of the input so far once more, and so does each one after it.
+        if voice.repeated + call.length > _MOST_REPEATED:
+            return None
+        voice.repeated += call.length
+    call.length += len(delta)
+    return _update_call(stage, voice, chunk)
 
 
 def _begin_step(stage: Stage, voice: Voice, chunk: Part) -> Holder:

@@ -27,13 +27,14 @@ class Waiting:
     anchor: Anchor = field(default_factory=Anchor)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class Call:
-    """Where a tool call is shown, who made it, and in which of its author's steps."""
+    """Where a tool call is shown, who made it, and in which of its author's steps; how much its deltas have brought of its input."""
 
     segment: Segment
     author: str
     step: int
+    length: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -109,5 +110,6 @@ class Voice:
     blocks: dict[BlockKey, Segment] = field(default_factory=dict)  # what is open, and where
     calls: dict[str, Call] = field(default_factory=dict)  # the newest of each id
     step: int = 0  # how many `start-step`s there were
+    repeated: int = 0  # characters of inputs that went on in later steps than they began in
     data: dict[DataKey, DataPart] = field(default_factory=dict)  # data parts with an id
     anchor: Anchor = field(default_factory=Anchor)  # for its first message

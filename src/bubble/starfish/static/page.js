@@ -321,7 +321,7 @@ setInterval(() => {
 $("skip").addEventListener("click", (event) => {
   event.preventDefault();
   $("app").dataset.pane = "main";
-  [$("text"), $("event-scroller"), $("scroller"), $("welcome-title")].find((one) => one.checkVisibility()).focus();
+  [$("text"), $("event-scroller"), $("scroller"), $("welcome-title")].find((one) => one.checkVisibility())?.focus();
 });
 
 $("as-messages").addEventListener("click", () => thread && go({ threadId: thread.threadId }));
