@@ -216,6 +216,6 @@ def _wait_until_it_listens(port: int, errors: Path) -> None:
             socket.create_connection(("127.0.0.1", port)).close()
         except ConnectionRefusedError:
             assert time.monotonic() < deadline, errors.read_text(encoding="utf-8")
-            time.sleep(0.02)
+            time.sleep(0.02)  # nginx tells nobody when it listens
         else:
             return

@@ -11,15 +11,20 @@ def copied(value: JSONValue) -> JSONValue:
     """`value` with every object and array made anew; not by recursion, so that depth does not matter."""
     holder: list[JSONValue] = [value]
     todo: list[list[JSONValue] | dict[str, JSONValue]] = [holder]
+
+    def outside_copied(inner: JSONValue) -> JSONValue:
+        if not isinstance(inner, dict | list):
+            return inner
+        copy = inner.copy()
+        todo.append(copy)
+        return copy
+
     while todo:
         container = todo.pop()
-        places = range(len(container)) if isinstance(container, list) else list(container)
-        # The places are those of this very container, which a checker cannot follow through the union: so the index is vouched for here.
-        for place in places:
-            inner = container[place]  # type: ignore[index]
-            if isinstance(inner, (dict, list)):
-                container[place] = inner.copy()  # type: ignore[index]
-                todo.append(container[place])  # type: ignore[index, arg-type]
+        if isinstance(container, list):
+            container[:] = [outside_copied(inner) for inner in container]
+        else:
+            container.update({name: outside_copied(inner) for name, inner in container.items()})
     return holder[0]
 
 

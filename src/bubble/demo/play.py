@@ -156,6 +156,7 @@ class Play:
             await people[line.speaker.principal_id].send_message(self._thread_id, line.text)
             await self._others_act(line, people)
             runs = {*map(run_of_reply, line.replies), line.act or run_of_reply(line.replies[-1])}
+            # A checker gives the bound argument of a lambda no type.
             await self._ada_saw.until(lambda saw, runs=runs: runs <= saw.over)  # type: ignore[misc]
 
     async def _others_act(self, line: Line, people: Mapping[str, BubbleConnection]) -> None:

@@ -110,14 +110,14 @@ class _ServerSentEvents:
 class _WireTexts:
     """The texts themselves."""
 
-    def encode(self, thread_id: str, texts: Iterable[bytes]) -> list[bytes]:  # noqa: ARG002
+    def encode(self, thread_id: str, texts: Iterable[bytes]) -> list[bytes]:  # noqa: ARG002 - likewise
         return list(texts)
 
 
 class _SeqsAlone:
     """Nothing of the events: for who is shown something else than events, and has to know up to where."""
 
-    def encode(self, thread_id: str, texts: Iterable[bytes]) -> list[bytes]:  # noqa: ARG002
+    def encode(self, thread_id: str, texts: Iterable[bytes]) -> list[bytes]:  # noqa: ARG002 - likewise
         return [b"" for _ in texts]
 
 

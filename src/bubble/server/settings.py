@@ -119,6 +119,7 @@ class Settings(BaseSettings):
         token = _config.set(find_config(config))
         try:
             refuse_unknown_variables(type(self), os.environ)
+            # Values of any type are what the model is there to look at.
             super().__init__(**{name: value for name, value in values.items() if value is not None})  # type: ignore[arg-type]
             self._sources = _given.get({})
         except ValidationError as error:
@@ -135,7 +136,7 @@ class Settings(BaseSettings):
         init_settings: PydanticBaseSettingsSource,
         env_settings: PydanticBaseSettingsSource,
         dotenv_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - the signature is the library's
-        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003
+        file_secret_settings: PydanticBaseSettingsSource,  # noqa: ARG003 - likewise
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         """The layers, strongest first; notes where each given option came from."""
         file = _config.get()

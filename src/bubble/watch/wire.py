@@ -144,8 +144,9 @@ def _outer_members(pairs: list[tuple[str, JSONValue]]) -> dict[str, JSONValue]:
 def _outer(name: str, value: JSONValue) -> JSONValue:
     if name in _COUNTERS or name.endswith("Ms"):
         return _decimal(value)
-    is_generation = name == "generation" and isinstance(value, str) and is_uint64(value)
-    return int(value) if is_generation and int(value) <= MAX_GENERATION else value  # type: ignore[arg-type]
+    if name == "generation" and isinstance(value, str) and is_uint64(value) and int(value) <= MAX_GENERATION:
+        return int(value)
+    return value
 
 
 def _decimal(value: JSONValue) -> JSONValue:

@@ -80,7 +80,7 @@ def _reaction_target(text: bytes) -> int | None:
 
 def _target_beside_what_msgspec_refuses(text: bytes) -> int | None:
     event = load_json(text)  # which knows lone surrogates and numbers beyond the doubles
-    try:
+    try:  # an event of the log is an object; whatever else it is, it reacts to nothing
         return msgspec.convert(event["part"], ReactionPart).target_seq  # type: ignore[index, call-overload]
     except (msgspec.ValidationError, ValueError, LookupError, TypeError):
         return None

@@ -206,8 +206,9 @@ def failure_of(event: MessagePart, *, before: Failure | None) -> Failure | None:
     if kind != "error" or not isinstance(part, dict):
         return None
     code, text = part.get("code"), part.get("errorText")
-    is_code = (isinstance(code, str) and code) or type(code) is int
-    return Failure(code if is_code else "INTERNAL", text if isinstance(text, str) else "")  # type: ignore[arg-type]
+    if not isinstance(code, str | int) or isinstance(code, bool) or code == "":
+        code = "INTERNAL"
+    return Failure(code, text if isinstance(text, str) else "")
 
 
 def roster_change(bot: Principal, *, kind: str, at_ms: int, changed: Sequence[str] = ()) -> RosterChanged:

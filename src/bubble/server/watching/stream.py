@@ -91,7 +91,7 @@ class WatchStream(ThreadStream):
         """Nothing is sent of it."""
         self._released = through_seq
 
-    def subscription_closed(self, thread_id: str, error: BubbleError) -> None:  # noqa: ARG002
+    def subscription_closed(self, thread_id: str, error: BubbleError) -> None:  # noqa: ARG002 - a stream has one thread
         """The last record."""
         self.end(error)
 

@@ -73,6 +73,7 @@ class BubbleWebSocketProtocol(WebSocketsSansIOProtocol):
     # --- the endpoint's side ----------------------------------------------------------------------------------------------------
 
     def handle_connect(self, event: object) -> None:
+        # The base class has types for these that it does not export: a wsproto event, and a scope of ASGI's own extensions alone.
         super().handle_connect(event)  # type: ignore[arg-type]
         if self.handshake_initiated and not self.handshake_complete:
             self.scope["extensions"][EXTENSION] = self  # type: ignore[assignment]
